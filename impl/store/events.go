@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/bettercompute/bettercompute/gen/events"
+	"github.com/bettercompute/bettercompute/impl/ids"
+)
+
+// Event is a row of events; see Event in spec/types.md.
+type Event struct {
+	ID       string `bun:",pk"`
+	Position *int64 // nil until PositionEvents has seen it
+	Type     string
+	TenantID string
+	PoolID   string `bun:",nullzero"` // empty: of the tenant as a whole
+	Source   string
+	Subject  string
+	Time     time.Time
+	Data     json.RawMessage // equal as JSON on both databases, not byte by byte
+}
+
+func (e *Event) times() []*time.Time { return []*time.Time{&e.Time} }
+
+// subject is what an event is about.
+type subject struct {
+	source   string // the resource
+	id       string // of the thing that changed
+	tenantID string
+	poolID   string // empty: the event is the tenant's
+}
+
+func poolSubject(tenantID, poolID, id string) subject {
+	return subject{source: "/compute-pool/" + tenantID + "/" + poolID, id: id, tenantID: tenantID, poolID: poolID}
+}
+
+// publish writes the event of a change, in the change's transaction.
+func (tx *Tx) publish(ctx context.Context, about subject, payload events.Payload) error {
+	data, err := json.Marshal(payload)
+	if err != nil {
+		return tx.failed(ctx, "encode event", err)
+	}
+	_, err = tx.insert(ctx, "event", &Event{
+		ID:       ids.New("evt", tx.Now()),
+		Type:     payload.EventType(),
+		TenantID: about.tenantID,
+		PoolID:   about.poolID,
+		Source:   about.source,
+		Subject:  about.id,
+		Time:     tx.Now(),
+		Data:     data,
+	})
+	return err
+}
+
+// EventQuery selects a page of a tenant's events.
+type EventQuery struct {
+	TenantID string
+	PoolID   string   // empty: of all pools, and of none
+	Types    []string // empty: all
+	After    int64    // the position of the last event of the page before
+	Limit    int
+}
+
+// Events returns up to Limit events in the order of their positions, and
+// whether there are more. Events without a position do not appear yet.
+func (r Reader) Events(ctx context.Context, q EventQuery) ([]Event, bool, error) {
+	query := r.sql.NewSelect().Where("tenant_id = ? AND position > ?", q.TenantID, q.After).Order("position")
+	if q.PoolID != "" {
+		query.Where("pool_id = ?", q.PoolID)
+	}
+	if len(q.Types) > 0 {
+		query.Where("type IN (?)", bun.List(q.Types))
+	}
+	return page[Event](ctx, r, "events", q.Limit, query)
+}
+
+// LastPosition is the last position given to an event; 0 before the first.
+func (r Reader) LastPosition(ctx context.Context) (last int64, err error) {
+	err = r.sql.NewRaw("SELECT last FROM event_position").Scan(ctx, &last)
+	return last, r.failed(ctx, "read event position", err)
+}
+
+// PositionEvents gives the next positions to up to limit events that have been
+// committed and have none, in the order of their times and ids, and returns how
+// many there were. Positions have no gaps and become visible in their order,
+// from any number of replicas, so that a reader who goes on from the last one
+// it saw misses nothing: an event whose transaction took longer comes later.
+func (db *DB) PositionEvents(ctx context.Context, limit int) (n int, err error) {
+	var waiting bool
+	err = db.sql.NewRaw("SELECT EXISTS (SELECT 1 FROM events WHERE position IS NULL)").Scan(ctx, &waiting)
+	if err != nil || !waiting {
+		return 0, db.failed(ctx, "look for new events", err)
+	}
+	err = db.Write(ctx, func(tx *Tx) error {
+		// The lock comes first, in its own statement: the next one then sees
+		// all that the last holder of the lock has committed.
+		var last int64
+		err := tx.sql.NewRaw("SELECT last FROM event_position"+tx.dialect.forUpdate).Scan(ctx, &last)
+		if err != nil {
+			return tx.failed(ctx, "lock event position", err)
+		}
+		n, err = tx.exec(ctx, "position events", `UPDATE events SET position = ? + fresh.n
+			FROM (SELECT id, row_number() OVER (ORDER BY time, id) AS n
+				FROM events WHERE position IS NULL ORDER BY time, id LIMIT ?) AS fresh
+			WHERE events.id = fresh.id`, last, limit)
+		if err != nil || n == 0 {
+			return err
+		}
+		_, err = tx.exec(ctx, "advance event position", "UPDATE event_position SET last = ?", last+int64(n))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// optional is nil for the empty text.
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

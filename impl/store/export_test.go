@@ -1,0 +1,34 @@
+package store
+
+import "context"
+
+// Query runs a statement of a test.
+func (r Reader) Query(ctx context.Context, statement string, args ...any) *Rows {
+	return &Rows{r, ctx, statement, args}
+}
+
+// Rows is the outcome of Query.
+type Rows struct {
+	r         Reader
+	ctx       context.Context
+	statement string
+	args      []any
+}
+
+// Scan reads the rows.
+func (q *Rows) Scan(dest ...any) error {
+	err := q.r.sql.NewRaw(q.statement, q.args...).Scan(q.ctx, dest...)
+	return q.r.failed(q.ctx, "test", err)
+}
+
+// Exec runs a statement of a test as a change.
+func (tx *Tx) Exec(ctx context.Context, statement string, args ...any) error {
+	_, err := tx.exec(ctx, "test", statement, args...)
+	return err
+}
+
+// Failure is failure.
+func Failure(ctx context.Context, doing string, err error) error { return failure(ctx, doing, err) }
+
+// MaxDenials is maxDenials.
+const MaxDenials = maxDenials
