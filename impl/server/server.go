@@ -1,0 +1,239 @@
+// Package server wires the rooms together and runs the one path that every call takes.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/bettercompute/bettercompute/gen"
+	"github.com/bettercompute/bettercompute/gen/api"
+	"github.com/bettercompute/bettercompute/gen/problem"
+	"github.com/bettercompute/bettercompute/impl/apikeys"
+	"github.com/bettercompute/bettercompute/impl/events"
+	"github.com/bettercompute/bettercompute/impl/fault"
+	"github.com/bettercompute/bettercompute/impl/iam"
+	"github.com/bettercompute/bettercompute/impl/ids"
+	"github.com/bettercompute/bettercompute/impl/jointokens"
+	"github.com/bettercompute/bettercompute/impl/placeholder"
+	"github.com/bettercompute/bettercompute/impl/pools"
+	"github.com/bettercompute/bettercompute/impl/sites"
+	"github.com/bettercompute/bettercompute/impl/store"
+)
+
+// A Server answers the methods of the spec on one database, which it may share
+// with other replicas.
+type Server struct {
+	config      Config
+	log         *slog.Logger
+	db          *store.DB
+	authority   *iam.Authority
+	groups      api.Groups
+	feed        *events.Feed
+	tokens      *jointokens.JoinTokens
+	metrics     *metrics
+	denials     *denials
+	byPath      map[string]*api.Method
+	byOperation map[string]*api.Method
+	plain       map[string]http.HandlerFunc // paths that are no methods
+	methods     http.Handler
+
+	background  sync.WaitGroup
+	streams     context.Context // ends first on a stop
+	stopStreams context.CancelFunc
+	recheck     time.Duration
+	timeouts    timeouts
+}
+
+// timeouts of a connection. A stream renews its own.
+type timeouts struct{ header, read, write, idle, stop time.Duration }
+
+// New opens the database, brings it up to date and, on an empty one, creates
+// the platform's admin key. Close the server when done.
+func New(ctx context.Context, config Config) (*Server, error) {
+	if err := config.check(ctx); err != nil {
+		return nil, err
+	}
+	authority, err := iam.NewAuthority(config.PolicyDir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --policy-dir: %w", ErrConfig, err)
+	}
+	db, err := OpenMigrated(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return newServer(config, db, authority), nil
+}
+
+func newServer(config Config, db *store.DB, authority *iam.Authority) *Server {
+	installCodec()
+	s := &Server{
+		config:      config,
+		log:         config.Log,
+		db:          db,
+		authority:   authority,
+		feed:        events.NewFeed(db, ids.New("replica", time.Now()), config.Log),
+		tokens:      jointokens.New(db, placeholder.Default()),
+		metrics:     newMetrics(db, config.Version),
+		denials:     &denials{db: db, log: config.Log, counts: map[store.Denial]int64{}},
+		byPath:      map[string]*api.Method{},
+		byOperation: map[string]*api.Method{},
+		recheck:     recheck,
+		timeouts: timeouts{
+			header: 10 * time.Second,
+			read:   30 * time.Second,
+			write:  time.Minute,
+			idle:   2 * time.Minute,
+			stop:   10 * time.Second,
+		},
+	}
+	s.streams, s.stopStreams = context.WithCancel(context.Background())
+	s.groups = api.Groups{
+		JoinTokens: s.tokens,
+		Pools:      pools.New(db),
+		Sites:      sites.New(db),
+		APIKeys:    apikeys.New(db),
+		Events:     events.New(db, s.feed),
+	}
+	for _, m := range api.Methods {
+		s.byPath[m.Path], s.byOperation[m.Operation] = m, m
+	}
+	s.plain = map[string]http.HandlerFunc{
+		"/healthz":          s.healthz,
+		"/readyz":           s.readyz,
+		"/metrics":          s.metrics.handler(),
+		"/openapi.json":     document(gen.OpenAPI),
+		"/openapi-3.0.json": document(gen.OpenAPI30),
+	}
+	s.methods = s.methodsHandler()
+	return s
+}
+
+// Close releases the database.
+func (s *Server) Close() error {
+	s.stopStreams()
+	return s.db.Close()
+}
+
+// Run serves until ctx ends, and then lets the calls in flight finish, for ten
+// seconds at most.
+func (s *Server) Run(ctx context.Context) error {
+	listener, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	s.startWork(working)
+	web := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: s.timeouts.header,
+		ReadTimeout:       s.timeouts.read,
+		WriteTimeout:      s.timeouts.write,
+		IdleTimeout:       s.timeouts.idle,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(listener) }()
+	if s.config.Ready != nil {
+		s.config.Ready(s.url(listener.Addr()))
+	}
+	select {
+	case err := <-served:
+		stopWork()
+		s.background.Wait()
+		return err
+	case <-ctx.Done():
+	}
+	s.log.Info("stopping")
+	s.stopStreams()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeouts.stop)
+	defer cancel()
+	err = web.Shutdown(ending)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("some calls did not finish in time and were cut off")
+		err = web.Close()
+	}
+	<-served
+	stopWork()
+	s.background.Wait()
+	return errors.Join(err, s.denials.flush(ending))
+}
+
+func (s *Server) listen(ctx context.Context) (net.Listener, error) {
+	settings, err := s.config.tls()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --listen: %w", ErrConfig, err)
+	}
+	if settings != nil {
+		listener = tls.NewListener(listener, settings)
+	}
+	return listener, nil
+}
+
+func (s *Server) url(address net.Addr) string {
+	if s.config.TLSCert != "" {
+		return "https://" + address.String()
+	}
+	return "http://" + address.String()
+}
+
+// Work that goes on beside the calls. Each piece may run on every replica at
+// once and any number of times.
+const (
+	sweepPause = 30 * time.Second
+	flushPause = 5 * time.Second
+)
+
+func (s *Server) startWork(ctx context.Context) {
+	s.background.Go(func() { s.feed.Run(ctx) })
+	s.every(ctx, "sweep of ended join tokens", sweepPause, s.tokens.Sweep)
+	s.every(ctx, "record of denials", flushPause, s.denials.flush)
+}
+
+func (s *Server) every(ctx context.Context, what string, pause time.Duration, work func(context.Context) error) {
+	s.background.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := work(ctx); err != nil && ctx.Err() == nil {
+				s.log.WarnContext(ctx, "background work waits for the next turn", "work", what, "error", err)
+			}
+		}
+	})
+}
+
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if err := s.db.Ready(r.Context()); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+func document(text []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(text)
+	}
+}
+
+func unavailable(err error) bool { return fault.Is(fault.From(err), problem.Unavailable) }
