@@ -4,7 +4,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -326,7 +325,7 @@ var Methods = []*Method{
 // APIKeys serves the group apiKeys. By the time a method is called the input
 // holds every rule of its table and the caller may do what it asks.
 type APIKeys interface {
-	// Create: Creates a key for an identity with a role. The answer holds the record and, this once, the
+	// Create creates a key for an identity with a role. The answer holds the record and, this once, the
 	// key.
 	//
 	// Nobody hands on more than they have: `role` must be one that the caller's role may grant,
@@ -336,10 +335,10 @@ type APIKeys interface {
 	Create(ctx context.Context, in *wire.APIKeysCreateInput) (*APIKeysCreateOutput, error)
 	// ReplayCreate returns the stored answer to an earlier call with the same key, or nil.
 	ReplayCreate(ctx context.Context, in *wire.APIKeysCreateInput) (*APIKeysCreateOutput, error)
-	// List: Lists a tenant's keys in the order of their ids, never with a secret. Revoked ones appear
+	// List lists a tenant's keys in the order of their ids, never with a secret. Revoked ones appear
 	// with `includeInactive`.
 	List(ctx context.Context, in *wire.APIKeysListInput) (*APIKeysListOutput, error)
-	// Revoke: Ends a key at once: the next call with it is UNAUTHENTICATED, and a stream that it opened
+	// Revoke ends a key at once: the next call with it is UNAUTHENTICATED, and a stream that it opened
 	// ends soon after.
 	//
 	// A key that was revoked before comes back unchanged, and nothing is published.
@@ -349,12 +348,12 @@ type APIKeys interface {
 // Events serves the group events. By the time a method is called the input
 // holds every rule of its table and the caller may do what it asks.
 type Events interface {
-	// List: Returns the events after a position, oldest first.
+	// List returns the events after a position, oldest first.
 	//
 	// The cursor is the position behind the last event returned and always there: call again with it to
 	// go on. Without `after` the list begins with the oldest event.
 	List(ctx context.Context, in *wire.EventsListInput) (*EventsListOutput, error)
-	// Watch: Streams events as they become known, as server-sent events.
+	// Watch streams events as they become known, as server-sent events.
 	//
 	// Each message has the cursor as its `id`, the event's type as its `event`, and the event as its
 	// `data`. A client that was cut off calls again with the header `Last-Event-ID`, which wins over
@@ -369,7 +368,7 @@ type Events interface {
 // JoinTokens serves the group joinTokens. By the time a method is called the input
 // holds every rule of its table and the caller may do what it asks.
 type JoinTokens interface {
-	// Create: Mints a token with which nodes join one pool. The answer holds the record and, this once,
+	// Create mints a token with which nodes join one pool. The answer holds the record and, this once,
 	// the bearer.
 	//
 	// Tokens of a pool are minted by the tenant that owns it; to every other tenant the pool is
@@ -392,12 +391,12 @@ type JoinTokens interface {
 	Create(ctx context.Context, in *wire.JoinTokensCreateInput) (*JoinTokensCreateOutput, error)
 	// ReplayCreate returns the stored answer to an earlier call with the same key, or nil.
 	ReplayCreate(ctx context.Context, in *wire.JoinTokensCreateInput) (*JoinTokensCreateOutput, error)
-	// List: Lists a pool's tokens in the order of their ids, never with a secret.
+	// List lists a pool's tokens in the order of their ids, never with a secret.
 	//
 	// Without `includeInactive` only live tokens appear: not revoked, with uses left, not expired. The
 	// cursor is the last id of the page and is absent on the last page.
 	List(ctx context.Context, in *wire.JoinTokensListInput) (*JoinTokensListOutput, error)
-	// Revoke: Ends a token at once and returns its record with `revokedAt`.
+	// Revoke ends a token at once and returns its record with `revokedAt`.
 	//
 	// A token that was revoked before comes back unchanged, and nothing is published.
 	Revoke(ctx context.Context, in *wire.JoinTokensRevokeInput) (*JoinTokensRevokeOutput, error)
@@ -406,7 +405,7 @@ type JoinTokens interface {
 // Pools serves the group pools. By the time a method is called the input
 // holds every rule of its table and the caller may do what it asks.
 type Pools interface {
-	// Create: Creates a pool on a site.
+	// Create creates a pool on a site.
 	//
 	// The decision is taken on the site, so on a site of the platform only the platform creates pools;
 	// it may create them for any tenant, and then names itself in `siteTenantId`. Everyone else creates
@@ -415,11 +414,11 @@ type Pools interface {
 	// The id is the caller's choice. The same call again returns the pool unchanged; the same id with
 	// other content is CONFLICT.
 	Create(ctx context.Context, in *wire.PoolsCreateInput) (*PoolsCreateOutput, error)
-	// Get: Returns one pool.
+	// Get returns one pool.
 	Get(ctx context.Context, in *wire.PoolsGetInput) (*PoolsGetOutput, error)
-	// List: Lists a tenant's pools in the order of their ids.
+	// List lists a tenant's pools in the order of their ids.
 	List(ctx context.Context, in *wire.PoolsListInput) (*PoolsListOutput, error)
-	// Update: Changes the policy of a pool. Fields that are left out stay as they are.
+	// Update changes the policy of a pool. Fields that are left out stay as they are.
 	//
 	// Turning `platformOperated` on vouches for the clusters of the pool and takes its own right;
 	// turning it off does not.
@@ -429,14 +428,14 @@ type Pools interface {
 // Sites serves the group sites. By the time a method is called the input
 // holds every rule of its table and the caller may do what it asks.
 type Sites interface {
-	// Create: Creates a site.
+	// Create creates a site.
 	//
 	// The id is the caller's choice. The same call again returns the site unchanged; the same id with
 	// another `custom` is CONFLICT.
 	Create(ctx context.Context, in *wire.SitesCreateInput) (*SitesCreateOutput, error)
-	// Get: Returns one site.
+	// Get returns one site.
 	Get(ctx context.Context, in *wire.SitesGetInput) (*SitesGetOutput, error)
-	// List: Lists a tenant's sites in the order of their ids.
+	// List lists a tenant's sites in the order of their ids.
 	List(ctx context.Context, in *wire.SitesListInput) (*SitesListOutput, error)
 }
 
@@ -460,13 +459,13 @@ func (g Groups) Replay(ctx context.Context, m *Method, request any) (any, error)
 		if out == nil || err != nil {
 			return nil, err
 		}
-		return APIKeysCreate200JSONResponse(*out), nil
+		return out, nil
 	case JoinTokensCreateRequestObject:
 		out, err := g.JoinTokens.ReplayCreate(ctx, request.Body)
 		if out == nil || err != nil {
 			return nil, err
 		}
-		return JoinTokensCreate200JSONResponse(*out), nil
+		return out, nil
 	default:
 		return nil, fmt.Errorf("api: %s has no replay", m.ID)
 	}
@@ -478,7 +477,7 @@ func (g Groups) APIKeysCreate(ctx context.Context, request APIKeysCreateRequestO
 	if err != nil {
 		return nil, err
 	}
-	return APIKeysCreate200JSONResponse(*out), nil
+	return out, nil
 }
 
 // APIKeysList implements [StrictServerInterface].
@@ -487,7 +486,7 @@ func (g Groups) APIKeysList(ctx context.Context, request APIKeysListRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	return APIKeysList200JSONResponse(*out), nil
+	return out, nil
 }
 
 // APIKeysRevoke implements [StrictServerInterface].
@@ -496,7 +495,7 @@ func (g Groups) APIKeysRevoke(ctx context.Context, request APIKeysRevokeRequestO
 	if err != nil {
 		return nil, err
 	}
-	return APIKeysRevoke200JSONResponse(*out), nil
+	return out, nil
 }
 
 // EventsList implements [StrictServerInterface].
@@ -505,7 +504,7 @@ func (g Groups) EventsList(ctx context.Context, request EventsListRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	return EventsList200JSONResponse(*out), nil
+	return out, nil
 }
 
 // EventsWatch implements [StrictServerInterface].
@@ -528,7 +527,7 @@ func (g Groups) JoinTokensCreate(ctx context.Context, request JoinTokensCreateRe
 	if err != nil {
 		return nil, err
 	}
-	return JoinTokensCreate200JSONResponse(*out), nil
+	return out, nil
 }
 
 // JoinTokensList implements [StrictServerInterface].
@@ -537,7 +536,7 @@ func (g Groups) JoinTokensList(ctx context.Context, request JoinTokensListReques
 	if err != nil {
 		return nil, err
 	}
-	return JoinTokensList200JSONResponse(*out), nil
+	return out, nil
 }
 
 // JoinTokensRevoke implements [StrictServerInterface].
@@ -546,7 +545,7 @@ func (g Groups) JoinTokensRevoke(ctx context.Context, request JoinTokensRevokeRe
 	if err != nil {
 		return nil, err
 	}
-	return JoinTokensRevoke200JSONResponse(*out), nil
+	return out, nil
 }
 
 // PoolsCreate implements [StrictServerInterface].
@@ -555,7 +554,7 @@ func (g Groups) PoolsCreate(ctx context.Context, request PoolsCreateRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	return PoolsCreate200JSONResponse(*out), nil
+	return out, nil
 }
 
 // PoolsGet implements [StrictServerInterface].
@@ -564,7 +563,7 @@ func (g Groups) PoolsGet(ctx context.Context, request PoolsGetRequestObject) (Po
 	if err != nil {
 		return nil, err
 	}
-	return PoolsGet200JSONResponse(*out), nil
+	return out, nil
 }
 
 // PoolsList implements [StrictServerInterface].
@@ -573,7 +572,7 @@ func (g Groups) PoolsList(ctx context.Context, request PoolsListRequestObject) (
 	if err != nil {
 		return nil, err
 	}
-	return PoolsList200JSONResponse(*out), nil
+	return out, nil
 }
 
 // PoolsUpdate implements [StrictServerInterface].
@@ -582,7 +581,7 @@ func (g Groups) PoolsUpdate(ctx context.Context, request PoolsUpdateRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	return PoolsUpdate200JSONResponse(*out), nil
+	return out, nil
 }
 
 // SitesCreate implements [StrictServerInterface].
@@ -591,7 +590,7 @@ func (g Groups) SitesCreate(ctx context.Context, request SitesCreateRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	return SitesCreate200JSONResponse(*out), nil
+	return out, nil
 }
 
 // SitesGet implements [StrictServerInterface].
@@ -600,7 +599,7 @@ func (g Groups) SitesGet(ctx context.Context, request SitesGetRequestObject) (Si
 	if err != nil {
 		return nil, err
 	}
-	return SitesGet200JSONResponse(*out), nil
+	return out, nil
 }
 
 // SitesList implements [StrictServerInterface].
@@ -609,7 +608,7 @@ func (g Groups) SitesList(ctx context.Context, request SitesListRequestObject) (
 	if err != nil {
 		return nil, err
 	}
-	return SitesList200JSONResponse(*out), nil
+	return out, nil
 }
 
 // streamEvent writes a sequence as server-sent events.
@@ -660,11 +659,7 @@ func writeEvent(w http.ResponseWriter, event *Event) error {
 		_, err := fmt.Fprintf(w, "id: %s\n\n", event.Cursor)
 		return err
 	}
-	data, err := json.Marshal(event)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", event.Cursor, event.Type, data)
+	_, err := fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", event.Cursor, event.Type, event.appendJSON(nil))
 	return err
 }
 

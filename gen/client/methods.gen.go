@@ -107,7 +107,7 @@ var methods = map[string]*method{
 // SHA-256 of the secret.
 type APIKeysClient struct{ c *Client }
 
-// Create: Creates a key for an identity with a role. The answer holds the record and, this once, the
+// Create creates a key for an identity with a role. The answer holds the record and, this once, the
 // key.
 //
 // Nobody hands on more than they have: `role` must be one that the caller's role may grant,
@@ -132,7 +132,7 @@ func (g APIKeysClient) Create(ctx context.Context, in APIKeysCreateInput) (*APIK
 	return call[APIKeysCreateOutput](ctx, g.c, "apiKeys.create", in)
 }
 
-// List: Lists a tenant's keys in the order of their ids, never with a secret. Revoked ones appear
+// List lists a tenant's keys in the order of their ids, never with a secret. Revoked ones appear
 // with `includeInactive`.
 //
 // It is refused with
@@ -157,7 +157,7 @@ func (g APIKeysClient) All(ctx context.Context, in APIKeysListInput) iter.Seq2[*
 	})
 }
 
-// Revoke: Ends a key at once: the next call with it is UNAUTHENTICATED, and a stream that it opened
+// Revoke ends a key at once: the next call with it is UNAUTHENTICATED, and a stream that it opened
 // ends soon after.
 //
 // A key that was revoked before comes back unchanged, and nothing is published.
@@ -175,7 +175,7 @@ func (g APIKeysClient) Revoke(ctx context.Context, in APIKeysRevokeInput) (*APIK
 // are read with the right to that pool; without `poolId`, with the right to the tenant.
 type EventsClient struct{ c *Client }
 
-// List: Returns the events after a position, oldest first.
+// List returns the events after a position, oldest first.
 //
 // The cursor is the position behind the last event returned and always there: call again with it to
 // go on. Without `after` the list begins with the oldest event.
@@ -206,7 +206,7 @@ func (g EventsClient) All(ctx context.Context, in EventsListInput) iter.Seq2[*Ev
 	})
 }
 
-// Watch: Streams events as they become known, as server-sent events.
+// Watch streams events as they become known, as server-sent events.
 //
 // Each message has the cursor as its `id`, the event's type as its `event`, and the event as its
 // `data`. A client that was cut off calls again with the header `Last-Event-ID`, which wins over
@@ -233,7 +233,7 @@ func (g EventsClient) Watch(ctx context.Context, in EventsWatchInput) iter.Seq2[
 // what stays is the SHA-256 of the secret. All methods of the group are decided on the pool.
 type JoinTokensClient struct{ c *Client }
 
-// Create: Mints a token with which nodes join one pool. The answer holds the record and, this once,
+// Create mints a token with which nodes join one pool. The answer holds the record and, this once,
 // the bearer.
 //
 // Tokens of a pool are minted by the tenant that owns it; to every other tenant the pool is
@@ -272,7 +272,7 @@ func (g JoinTokensClient) Create(ctx context.Context, in JoinTokensCreateInput) 
 	return call[JoinTokensCreateOutput](ctx, g.c, "joinTokens.create", in)
 }
 
-// List: Lists a pool's tokens in the order of their ids, never with a secret.
+// List lists a pool's tokens in the order of their ids, never with a secret.
 //
 // Without `includeInactive` only live tokens appear: not revoked, with uses left, not expired. The
 // cursor is the last id of the page and is absent on the last page.
@@ -300,7 +300,7 @@ func (g JoinTokensClient) All(ctx context.Context, in JoinTokensListInput) iter.
 	})
 }
 
-// Revoke: Ends a token at once and returns its record with `revokedAt`.
+// Revoke ends a token at once and returns its record with `revokedAt`.
 //
 // A token that was revoked before comes back unchanged, and nothing is published.
 //
@@ -315,7 +315,7 @@ func (g JoinTokensClient) Revoke(ctx context.Context, in JoinTokensRevokeInput) 
 // under one policy. Machines join pools; everything about a machine is decided on its pool.
 type PoolsClient struct{ c *Client }
 
-// Create: Creates a pool on a site.
+// Create creates a pool on a site.
 //
 // The decision is taken on the site, so on a site of the platform only the platform creates pools;
 // it may create them for any tenant, and then names itself in `siteTenantId`. Everyone else creates
@@ -333,7 +333,7 @@ func (g PoolsClient) Create(ctx context.Context, in PoolsCreateInput) (*PoolsCre
 	return call[PoolsCreateOutput](ctx, g.c, "pools.create", in)
 }
 
-// Get: Returns one pool.
+// Get returns one pool.
 //
 // It is refused with
 //   - PERMISSION_DENIED: The caller is of the tenant and may not read this pool.
@@ -342,7 +342,7 @@ func (g PoolsClient) Get(ctx context.Context, in PoolsGetInput) (*PoolsGetOutput
 	return call[PoolsGetOutput](ctx, g.c, "pools.get", in)
 }
 
-// List: Lists a tenant's pools in the order of their ids.
+// List lists a tenant's pools in the order of their ids.
 //
 // It is refused with
 //   - PERMISSION_DENIED: The caller may not read this tenant's pools, or its key is limited to one of them.
@@ -366,7 +366,7 @@ func (g PoolsClient) All(ctx context.Context, in PoolsListInput) iter.Seq2[*Pool
 	})
 }
 
-// Update: Changes the policy of a pool. Fields that are left out stay as they are.
+// Update changes the policy of a pool. Fields that are left out stay as they are.
 //
 // Turning `platformOperated` on vouches for the clusters of the pool and takes its own right;
 // turning it off does not.
@@ -383,7 +383,7 @@ func (g PoolsClient) Update(ctx context.Context, in PoolsUpdateInput) (*PoolsUpd
 // the site, and whether it is custom, decides how far the machines on it are trusted.
 type SitesClient struct{ c *Client }
 
-// Create: Creates a site.
+// Create creates a site.
 //
 // The id is the caller's choice. The same call again returns the site unchanged; the same id with
 // another `custom` is CONFLICT.
@@ -395,7 +395,7 @@ func (g SitesClient) Create(ctx context.Context, in SitesCreateInput) (*SitesCre
 	return call[SitesCreateOutput](ctx, g.c, "sites.create", in)
 }
 
-// Get: Returns one site.
+// Get returns one site.
 //
 // It is refused with
 //   - PERMISSION_DENIED: The caller is of the tenant and may not read its sites.
@@ -404,7 +404,7 @@ func (g SitesClient) Get(ctx context.Context, in SitesGetInput) (*SitesGetOutput
 	return call[SitesGetOutput](ctx, g.c, "sites.get", in)
 }
 
-// List: Lists a tenant's sites in the order of their ids.
+// List lists a tenant's sites in the order of their ids.
 //
 // It is refused with
 //   - PERMISSION_DENIED: The caller may not read this tenant's sites.

@@ -17,7 +17,10 @@ func (e *emitter) api() error {
 	if err := e.oapi("api/server.gen.go", document, options); err != nil {
 		return err
 	}
-	return e.goFile("api/methods.gen.go", "api_methods.tmpl", e.view())
+	if err := e.goFile("api/methods.gen.go", "api_methods.tmpl", e.view()); err != nil {
+		return err
+	}
+	return e.encoders()
 }
 
 // client writes the Go SDK: oapi-codegen's models and client, under a layer of ours.

@@ -8,10 +8,17 @@ var templateFuncs = map[string]any{
 	"goConstant": goConstant,
 	"kebab":      kebab,
 	"comment":    comment,
+	"promise":    promise,
 	"capitalize": capitalize,
 }
 
-// comment makes a text of several paragraphs a Go comment that starts with name.
+// promise makes the prose of a method a Go comment that opens with its name:
+// "Mints a token …" becomes "Create mints a token …".
+func promise(name, prose string) string {
+	return comment(name + " " + strings.ToLower(prose[:1]) + prose[1:])
+}
+
+// comment makes a text of several paragraphs a Go comment.
 func comment(text string) string {
 	var lines []string
 	for _, paragraph := range strings.Split(text, "\n\n") {

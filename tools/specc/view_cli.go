@@ -113,7 +113,7 @@ func (m methodView) Again() bool { return m.Retry != "none" }
 
 // ClientDoc is what the SDK says of a method.
 func (m methodView) ClientDoc() string {
-	text := comment(m.Go + ": " + m.Prose)
+	text := promise(m.Go, m.Prose)
 	if m.HasKey {
 		text += "\n//\n" + comment("An empty IdempotencyKey is filled with a random one, which all retries of this call share.")
 	}
