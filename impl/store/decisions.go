@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/bettercompute/bettercompute/impl/ids"
 )
 
 // Decision is a row of decisions: something that was allowed, and the policies
@@ -75,10 +73,11 @@ func (tx *Tx) insertDecisions(ctx context.Context, claimed pendingDecisions) err
 	if len(claimed) == 0 {
 		return nil
 	}
-	rows := make([]Decision, len(claimed))
+	rows, id := make([]Decision, len(claimed)), ""
 	for i, p := range claimed {
 		if p.decision.ID == "" {
-			p.decision.ID, p.decision.At = ids.New("dec", tx.Now()), tx.Now()
+			id = nextID(id, "dec", tx.Now())
+			p.decision.ID, p.decision.At = id, tx.Now()
 		}
 		if p.decision.Policies == nil {
 			p.decision.Policies = []string{}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -44,8 +45,9 @@ func (tx *Tx) publish(ctx context.Context, about subject, payload events.Payload
 	if err != nil {
 		return tx.failed(ctx, "encode event", err)
 	}
+	tx.lastEvent = nextID(tx.lastEvent, "evt", tx.Now())
 	_, err = tx.insert(ctx, "event", &Event{
-		ID:       ids.New("evt", tx.Now()),
+		ID:       tx.lastEvent,
 		Type:     payload.EventType(),
 		TenantID: about.tenantID,
 		PoolID:   about.poolID,
@@ -55,6 +57,24 @@ func (tx *Tx) publish(ctx context.Context, about subject, payload events.Payload
 		Data:     data,
 	})
 	return err
+}
+
+// nextID returns the id that follows last, as rows of one transaction have one
+// time and keep their order by their ids; a fresh one where last is empty.
+func nextID(last, prefix string, at time.Time) string {
+	if last == "" {
+		return ids.New(prefix, at)
+	}
+	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
+	id := []byte(last)
+	for i := len(id) - 1; id[i] != '_'; i-- { // add one, carrying over
+		if d := strings.IndexByte(digits, id[i]) + 1; d < len(digits) {
+			id[i] = digits[d]
+			break
+		}
+		id[i] = digits[0]
+	}
+	return string(id)
 }
 
 // EventQuery selects a page of a tenant's events.

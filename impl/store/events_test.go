@@ -140,8 +140,9 @@ func TestPositionEvents_ByTimeThenID(t *testing.T) {
 			clock.Set(noon.Add(after))
 			write(t, db, func(tx *store.Tx) error { return createSite(t, tx, "acme", fmt.Sprint(i)) })
 		}
+		clock.Advance(time.Microsecond)
 		write(t, db, func(tx *store.Tx) error {
-			for _, id := range []string{"x", "y"} { // one transaction, one time: in the order of its changes
+			for _, id := range []string{"e", "d", "c", "b", "a"} { // one transaction, one time: in the order of its changes
 				if err := createSite(t, tx, "acme", id); err != nil {
 					return err
 				}
@@ -149,10 +150,28 @@ func TestPositionEvents_ByTimeThenID(t *testing.T) {
 			return nil
 		})
 		positioned(t, db)
-		if got, want := subjects(eventsOf(t, db, "acme")), []string{"1", "0", "3", "x", "y", "2"}; !slices.Equal(got, want) {
+		if got, want := subjects(eventsOf(t, db, "acme")), []string{"1", "0", "3", "e", "d", "c", "b", "a", "2"}; !slices.Equal(got, want) {
 			t.Errorf("order is %v, want %v", got, want)
 		}
 	})
+}
+
+func TestNextID_ComesAfterTheLast(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[string]string{
+		"evt_01abc":   "evt_01abd",
+		"evt_01abh":   "evt_01abj",
+		"evt_01abz":   "evt_01ac0",
+		"evt_01zzz":   "evt_02000",
+		"evt_0hzz9zz": "evt_0hzza00",
+	} {
+		if got := store.NextID(last, "evt", noon); got != want || got <= last {
+			t.Errorf("after %s comes %s, want %s", last, got, want)
+		}
+	}
+	if id := store.NextID("", "evt", noon); len(id) != len("evt_")+26 {
+		t.Errorf("a fresh id is %q", id)
+	}
 }
 
 func TestEvents_OfTenantOfPoolOfTypes(t *testing.T) {

@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Query runs a statement of a test.
 func (r Reader) Query(ctx context.Context, statement string, args ...any) *Rows {
@@ -32,3 +35,6 @@ func Failure(ctx context.Context, doing string, err error) error { return failur
 
 // MaxDenials is maxDenials.
 const MaxDenials = maxDenials
+
+// NextID is nextID.
+func NextID(last, prefix string, at time.Time) string { return nextID(last, prefix, at) }

@@ -61,7 +61,9 @@ func TestMintToken_JT24_Publishes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		storetest.ClockOf(db).Set(noon)
 		withLab(t, db)
+		positioned(t, db) // transactions of one time are in no order of their own
 		mint(t, db, tokenID(1), nil)
+		positioned(t, db)
 		mint(t, db, tokenID(2), func(token *store.JoinToken) {
 			token.Expect = store.Expect{ProductUUID: "u", Serial: "s", MAC: "m", GPUUUID: "g"}
 			token.Hosted, token.AllowReclaim, token.MaxUses = "kubernetes", true, 7

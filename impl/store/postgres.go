@@ -40,7 +40,7 @@ func connectPostgres(ctx context.Context, text string, maxConns int) (pools, err
 	if err != nil {
 		return pools{}, err
 	}
-	connector, err := pq.NewConnectorConfig(config)
+	connector, err := newGuardedConnector(config)
 	if err != nil {
 		return pools{}, postgresError(config, err)
 	}

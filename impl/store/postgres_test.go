@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -142,6 +143,8 @@ type wiretap struct {
 	net.Listener
 	mu    sync.Mutex
 	kinds string
+	next  func()       // called when the next message comes
+	cut   sync.RWMutex // while it is locked, nothing reaches the server
 }
 
 func newWiretap(t *testing.T, server string) *wiretap {
@@ -189,9 +192,16 @@ func (tap *wiretap) listen(client io.Reader, upstream io.Writer) {
 		if header == 5 {
 			tap.mu.Lock()
 			tap.kinds += string(message[:1])
+			if tap.next != nil {
+				tap.next()
+				tap.next = nil
+			}
 			tap.mu.Unlock()
 		}
-		if _, err := upstream.Write(append(message, rest...)); err != nil {
+		tap.cut.RLock()
+		_, err := upstream.Write(append(message, rest...))
+		tap.cut.RUnlock()
+		if err != nil {
 			return
 		}
 	}
@@ -204,14 +214,27 @@ func (tap *wiretap) take() string {
 	return tap.kinds
 }
 
-func TestPostgres_OneRoundTripPerStatement(t *testing.T) {
-	t.Parallel()
+// onMessage calls fn when the next message comes from a client.
+func (tap *wiretap) onMessage(fn func()) {
+	tap.mu.Lock()
+	defer tap.mu.Unlock()
+	tap.next = fn
+}
+
+func openTapped(t *testing.T) (*store.DB, *wiretap) {
+	t.Helper()
 	u, err := url.Parse(storetest.URL(t, storetest.Postgres))
 	must(t, err)
 	tap := newWiretap(t, u.Host)
 	u.Host = tap.Addr().String()
 	db := open(t, u.String())
 	withLab(t, db)
+	return db, tap
+}
+
+func TestPostgres_OneRoundTripPerStatement(t *testing.T) {
+	t.Parallel()
+	db, tap := openTapped(t)
 	tap.take()
 	mint(t, db, tokenID(1), nil)
 	if got := tap.take(); got != "QQQQ" { // simple queries: begin, token, event, commit
@@ -222,5 +245,38 @@ func TestPostgres_OneRoundTripPerStatement(t *testing.T) {
 	}
 	if got := tap.take(); got != "Q" {
 		t.Errorf("reading sent messages %q, want Q", got)
+	}
+}
+
+// A server that is cut off answers nothing, not even a cancellation.
+func TestPostgres_CutOff_CallsEndWithTheirContexts(t *testing.T) {
+	t.Parallel()
+	db, tap := openTapped(t)
+	for name, call := range map[string]func(ctx context.Context, cancel func()) error{
+		"read": func(ctx context.Context, cancel func()) error {
+			tap.cut.Lock()
+			tap.onMessage(cancel)
+			_, err := db.Pool(ctx, "acme", "lab")
+			return err
+		},
+		"commit": func(ctx context.Context, cancel func()) error {
+			return db.Write(ctx, func(tx *store.Tx) error {
+				err := createSite(t, tx, "acme", "cut-off")
+				tap.cut.Lock()
+				tap.onMessage(cancel)
+				return err
+			})
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := call(ctx, cancel)
+		tap.cut.Unlock()
+		cancel()
+		if fault.From(err).Code != problem.Unavailable {
+			t.Errorf("%s: error is %v", name, err)
+		}
+		if _, err := db.Pool(t.Context(), "acme", "lab"); err != nil {
+			t.Errorf("%s: the next call says %v", name, err)
+		}
 	}
 }

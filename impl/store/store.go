@@ -110,9 +110,10 @@ func (r Reader) failed(ctx context.Context, doing string, err error) error {
 // which writes the row and the event together.
 type Tx struct {
 	Reader
-	dialect *dialect
-	at      time.Time
-	broken  error // of the first statement that failed
+	dialect   *dialect
+	at        time.Time
+	lastEvent string // the id of the event published last
+	broken    error  // of the first statement that failed
 }
 
 // Now is the time of the transaction, in microseconds and UTC: everything that
