@@ -4,7 +4,24 @@ import "slices"
 
 // reserved are names that generated packages have whatever the pages say.
 var reserved = []string{
-	"Problem", "Violation", // OpenAPI
+	// the OpenAPI documents
+	"Problem", "Violation", "ViolationRule",
+	// api
+	"Method", "Methods", "Retry", "RetryKey", "RetryNatural", "RetryNone",
+	"Replay", "ReplayNever", "ReplayBeforeDecision", "ReplayAfterDecision",
+	"Resource", "ResourceType", "ComputePool", "ComputeSite", "Tenant", "Groups",
+	// api, by oapi-codegen
+	"Handler", "HandlerFromMux", "HandlerFromMuxWithBaseURL", "HandlerWithOptions", "InvalidParamFormatError", "MiddlewareFunc",
+	"NewStrictHandler", "NewStrictHandlerWithOptions", "RequiredHeaderError", "RequiredParamError", "ServeMux", "ServerInterface",
+	"ServerInterfaceWrapper", "StdHTTPServerOptions", "StrictHTTPServerOptions", "StrictHandlerFunc", "StrictMiddlewareFunc",
+	"StrictServerInterface", "TooManyValuesForParamError", "UnescapedCookieParamError", "UnmarshalingParamError",
+	// client
+	"Client", "Error", "IsCode", "LostAnswerError", "New", "Option", "UnansweredError",
+	"WithHTTP", "WithKey", "WithRetries", "WithUserAgent",
+	// client, by oapi-codegen
+	"ClientInterface", "ClientOption", "HTTPClient", "HttpRequestDoer", "NewClient", "RequestEditorFn", "WithHTTPClient", "WithRequestEditorFn",
+	// events
+	"Payload", "Types",
 }
 
 // names refuses two things that would become the same name in generated code.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/oapi-codegen/oapi-codegen/v2/pkg/codegen"
@@ -86,6 +87,9 @@ func oapiOptions(name string) codegen.Configuration {
 	}
 }
 
+// oapiLock is held while oapi-codegen works, which keeps its options in globals.
+var oapiLock sync.Mutex
+
 func (e *emitter) oapi(name string, document object, options codegen.Configuration) error {
 	text, err := indented(document)
 	if err != nil {
@@ -98,7 +102,9 @@ func (e *emitter) oapi(name string, document object, options codegen.Configurati
 	if err := options.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	oapiLock.Lock()
 	source, err := codegen.Generate(loaded, options)
+	oapiLock.Unlock()
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/bettercompute/bettercompute/tools/specc/regex"
 )
 
 const problemType = "application/problem+json"
@@ -37,8 +39,23 @@ func validateDocument(text []byte) error {
 	if err != nil {
 		return err
 	}
-	return document.Validate(context.Background())
+	return document.Validate(context.Background(), openapi3.SetRegexCompiler(compilePattern))
 }
+
+// compilePattern makes kin-openapi match by our automata: package regexp refuses
+// to repeat more than a thousand times.
+func compilePattern(text string) (openapi3.RegexMatcher, error) {
+	pattern, err := regex.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return patternMatcher{pattern.DFA()}, nil
+}
+
+type patternMatcher struct{ *regex.DFA }
+
+// MatchString implements [openapi3.RegexMatcher].
+func (m patternMatcher) MatchString(s string) bool { return m.Match(s) }
 
 // A documentWriter writes one OpenAPI document in the order of the pages.
 type documentWriter struct {

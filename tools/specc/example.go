@@ -72,6 +72,12 @@ func (r *exampleReader) value(f *field, path string) error {
 		return r.array(f, path)
 	case f != nil:
 		r.scalar(f, path, token)
+	default:
+		if n, ok := token.(json.Number); ok {
+			if _, err := n.Float64(); err != nil {
+				r.bad(path, "is a number that not every tool can read")
+			}
+		}
 	}
 	return nil
 }

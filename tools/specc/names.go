@@ -18,7 +18,8 @@ var (
 	additionalInitialisms = []string{"GPU", "BMC", "CSR", "MAC"}
 )
 
-// words splits a name at dots, dashes, underscores and capitals: ttlSeconds → ttl, seconds.
+// words splits a name at dots, dashes, underscores, capitals and behind digits,
+// as oapi-codegen does: ttlSeconds → ttl, seconds; ipv4range → ipv4, range.
 func words(name string) []string {
 	var list []string
 	var word strings.Builder
@@ -28,16 +29,18 @@ func words(name string) []string {
 			word.Reset()
 		}
 	}
+	before := ' '
 	for _, r := range name {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
 			flush()
-		case unicode.IsUpper(r):
+		case unicode.IsUpper(r), unicode.IsDigit(before) && !unicode.IsDigit(r):
 			flush()
 			word.WriteRune(r)
 		default:
 			word.WriteRune(r)
 		}
+		before = r
 	}
 	flush()
 	return list
