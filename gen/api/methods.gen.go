@@ -29,6 +29,7 @@ type Method struct {
 
 	resource func(request any) Resource
 	also     func(request any) []string
+	resume   func(request any) error
 }
 
 // Retry says what makes a second call the same call.
@@ -78,6 +79,16 @@ func (m *Method) Also(request any) []string {
 		return nil
 	}
 	return m.also(request)
+}
+
+// Resume makes a decoded request for a stream go on behind the message that its
+// header names. It is a rule of the input, and so comes before any decision; its
+// error is strictjson.Violations.
+func (m *Method) Resume(request any) error {
+	if m.resume == nil {
+		return nil
+	}
+	return m.resume(request)
 }
 
 // Methods lists all methods in the order of the spec.
@@ -157,6 +168,13 @@ var Methods = []*Method{
 				return Resource{ComputePool, in.TenantID, in.PoolID.Value}
 			}
 			return Resource{Tenant, in.TenantID, in.TenantID}
+		},
+		resume: func(request any) error {
+			in := request.(EventsWatchRequestObject)
+			if id := in.Params.LastEventID; id != nil {
+				return in.Body.Resume(*id)
+			}
+			return nil
 		},
 	},
 	{
@@ -509,11 +527,6 @@ func (g Groups) EventsList(ctx context.Context, request EventsListRequestObject)
 
 // EventsWatch implements [StrictServerInterface].
 func (g Groups) EventsWatch(ctx context.Context, request EventsWatchRequestObject) (EventsWatchResponseObject, error) {
-	if id := request.Params.LastEventID; id != nil {
-		if err := request.Body.Resume(*id); err != nil {
-			return nil, err
-		}
-	}
 	events, err := g.Events.Watch(ctx, request.Body)
 	if err != nil {
 		return nil, err
