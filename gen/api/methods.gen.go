@@ -368,8 +368,10 @@ type APIKeys interface {
 type Events interface {
 	// List returns the events after a position, oldest first.
 	//
-	// The cursor is the position behind the last event returned and always there: call again with it to
-	// go on. Without `after` the list begins with the oldest event.
+	// The cursor is the position up to which the server looked and always there: call again with it to
+	// go on; when it is the one you came with, there is nothing new. With `types` the server looks at a
+	// bounded number of events, so that a page may hold few, or none, before the end. Without `after`
+	// the list begins with the oldest event.
 	List(ctx context.Context, in *wire.EventsListInput) (*EventsListOutput, error)
 	// Watch streams events as they become known, as server-sent events.
 	//

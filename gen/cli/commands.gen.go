@@ -217,7 +217,7 @@ var Commands = []Group{
 				Retry: RetryNatural,
 				Short: "Returns the events after a position, oldest first.",
 				Long: "Returns the events after a position, oldest first.\n\n" +
-					"The cursor is the position behind the last event returned and always there: call again with it to go on. Without `after` the list begins with the oldest event.",
+					"The cursor is the position up to which the server looked and always there: call again with it to go on; when it is the one you came with, there is nothing new. With `types` the server looks at a bounded number of events, so that a page may hold few, or none, before the end. Without `after` the list begins with the oldest event.",
 				Example: `{"tenantId": "acme", "poolId": "lab", "types": ["compute.pool.created"], "limit": 1}`,
 				Fields: []Field{
 					{Path: "tenantId", Flag: "tenant-id", Type: String, Required: true, Limits: "at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$", Notes: "A tenant. The tenant `platform` is the platform itself."},

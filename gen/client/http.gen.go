@@ -1030,7 +1030,7 @@ type ClientInterface interface {
 	//
 	// Returns the events after a position, oldest first.
 	//
-	// The cursor is the position behind the last event returned and always there: call again with it to go on. Without `after` the list begins with the oldest event.
+	// The cursor is the position up to which the server looked and always there: call again with it to go on; when it is the one you came with, there is nothing new. With `types` the server looks at a bounded number of events, so that a page may hold few, or none, before the end. Without `after` the list begins with the oldest event.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1041,7 +1041,7 @@ type ClientInterface interface {
 	//
 	// Returns the events after a position, oldest first.
 	//
-	// The cursor is the position behind the last event returned and always there: call again with it to go on. Without `after` the list begins with the oldest event.
+	// The cursor is the position up to which the server looked and always there: call again with it to go on; when it is the one you came with, there is nothing new. With `types` the server looks at a bounded number of events, so that a page may hold few, or none, before the end. Without `after` the list begins with the oldest event.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1397,7 +1397,7 @@ func (c *HTTPClient) APIKeysRevoke(ctx context.Context, body APIKeysRevokeJSONRe
 //
 // Returns the events after a position, oldest first.
 //
-// The cursor is the position behind the last event returned and always there: call again with it to go on. Without `after` the list begins with the oldest event.
+// The cursor is the position up to which the server looked and always there: call again with it to go on; when it is the one you came with, there is nothing new. With `types` the server looks at a bounded number of events, so that a page may hold few, or none, before the end. Without `after` the list begins with the oldest event.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1418,7 +1418,7 @@ func (c *HTTPClient) EventsListWithBody(ctx context.Context, contentType string,
 //
 // Returns the events after a position, oldest first.
 //
-// The cursor is the position behind the last event returned and always there: call again with it to go on. Without `after` the list begins with the oldest event.
+// The cursor is the position up to which the server looked and always there: call again with it to go on; when it is the one you came with, there is nothing new. With `types` the server looks at a bounded number of events, so that a page may hold few, or none, before the end. Without `after` the list begins with the oldest event.
 //
 // Takes a body of the `application/json` content type.
 //

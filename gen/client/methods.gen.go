@@ -177,8 +177,10 @@ type EventsClient struct{ c *Client }
 
 // List returns the events after a position, oldest first.
 //
-// The cursor is the position behind the last event returned and always there: call again with it to
-// go on. Without `after` the list begins with the oldest event.
+// The cursor is the position up to which the server looked and always there: call again with it to
+// go on; when it is the one you came with, there is nothing new. With `types` the server looks at a
+// bounded number of events, so that a page may hold few, or none, before the end. Without `after`
+// the list begins with the oldest event.
 //
 // It is refused with
 //   - PERMISSION_DENIED: The caller is of the tenant and may not read its events.
@@ -199,8 +201,8 @@ func (g EventsClient) All(ctx context.Context, in EventsListInput) iter.Seq2[*Ev
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(out.Events) == 0 {
-			return nil, nil, nil // the cursor is there on the last page, too
+		if page.After != nil && out.Cursor == *page.After {
+			return out.Events, nil, nil // a cursor that stays where it is marks the end
 		}
 		return out.Events, &out.Cursor, nil
 	})
@@ -217,7 +219,7 @@ func (g EventsClient) All(ctx context.Context, in EventsListInput) iter.Seq2[*Ev
 // It is refused with
 //   - PERMISSION_DENIED: The caller is of the tenant and may not read its events.
 //   - NOT_FOUND: The tenant has no pool `poolId`, or the caller may not know of it.
-//   - RATE_LIMITED: The caller's identity holds too many streams on this server.
+//   - RATE_LIMITED: The caller's identity or tenant holds too many streams on this server, or the server holds too many in all.
 //
 // The sequence goes on after a broken connection from where it stopped, for as
 // long as it takes, and ends with the first error that it yields: a refusal, or

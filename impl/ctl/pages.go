@@ -24,7 +24,7 @@ func (c *call) all(ctx context.Context) error {
 			return c.unwritten(answer, err)
 		}
 		next := root.at(page.Next)
-		if next == nil || page.Always && len(items) == 0 {
+		if next == nil || page.Always && next.text == last {
 			if err := out.end(next); err != nil {
 				return c.unwritten(answer, err)
 			}

@@ -23,37 +23,37 @@ const (
 
 // Events implements [api.Events].
 type Events struct {
-	db      *store.DB
-	feed    *Feed
-	streams *streams
+	db        *store.DB
+	feed      *Feed
+	streams   *streams
+	heartbeat time.Duration
 }
 
 // New returns the group; feed wakes its streams.
 func New(db *store.DB, feed *Feed) *Events {
-	return &Events{db, feed, &streams{held: map[string]int{}}}
+	return &Events{db, feed, newStreams(), heartbeat}
 }
 
-// List returns the events after a position.
+// List returns the events after a position, and the position to go on from.
 func (e *Events) List(ctx context.Context, in *wire.EventsListInput) (*api.EventsListOutput, error) {
-	after := position(in.After.Value)
-	rows, _, err := e.db.Events(ctx, store.EventQuery{
-		TenantID: in.TenantID, PoolID: in.PoolID.Value, Types: in.Types, After: after, Limit: int(in.Limit),
+	page, err := e.db.Events(ctx, store.EventQuery{
+		TenantID: in.TenantID, PoolID: in.PoolID.Value, Types: in.Types, After: position(in.After.Value), Limit: int(in.Limit),
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := &api.EventsListOutput{Events: make([]api.Event, len(rows)), Cursor: cursor(after)}
-	for i := range rows {
-		out.Events[i] = view(rows[i])
-		out.Cursor = out.Events[i].Cursor
+	out := &api.EventsListOutput{Events: make([]api.Event, len(page.Events)), Cursor: cursor(page.UpTo)}
+	for i, event := range page.Events {
+		out.Events[i] = view(event)
 	}
 	return out, nil
 }
 
-// Watch streams the events after a position, or from now on, until ctx ends. A
-// database that cannot be reached for a while delays the stream and does not end it.
+// Watch streams the events after a position, or from now on, until ctx ends;
+// before them comes an event that has only that position. A database that
+// cannot be reached for a while delays the stream and does not end it.
 func (e *Events) Watch(ctx context.Context, in *wire.EventsWatchInput) (iter.Seq2[*api.Event, error], error) {
-	release, err := e.streams.take(iam.PrincipalFrom(ctx).String())
+	release, err := e.streams.take(iam.PrincipalFrom(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -67,16 +67,22 @@ func (e *Events) Watch(ctx context.Context, in *wire.EventsWatchInput) (iter.Seq
 	}
 	query := store.EventQuery{TenantID: in.TenantID, PoolID: in.PoolID.Value, Types: in.Types, After: after, Limit: watchPage}
 	return func(yield func(*api.Event, error) bool) {
+		if !yield(&api.Event{Cursor: cursor(after)}, nil) {
+			return
+		}
 		for {
 			news := e.feed.News()
-			rows, more, err := e.db.Events(ctx, query)
-			for i := range rows {
-				event := view(rows[i])
-				if query.After = *rows[i].Position; !yield(&event, nil) {
+			page, err := e.db.Events(ctx, query)
+			for _, row := range page.Events {
+				event := view(row)
+				if !yield(&event, nil) {
 					return
 				}
 			}
-			if err == nil && more {
+			if err == nil {
+				query.After = page.UpTo
+			}
+			if page.More {
 				continue
 			}
 			if !e.wait(ctx, news, yield) {
@@ -88,7 +94,7 @@ func (e *Events) Watch(ctx context.Context, in *wire.EventsWatchInput) (iter.Seq
 
 // wait returns when there may be something new, or false when the stream is over.
 func (e *Events) wait(ctx context.Context, news <-chan struct{}, yield func(*api.Event, error) bool) bool {
-	timer := time.NewTimer(heartbeat)
+	timer := time.NewTimer(e.heartbeat)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

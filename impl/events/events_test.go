@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"testing"
@@ -17,6 +18,35 @@ import (
 )
 
 var noLog = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func step(t *testing.T, f *events.Feed) {
+	t.Helper()
+	if err := f.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// publish makes a site, which is an event.
+func publish(t *testing.T, db *store.DB, site string) {
+	t.Helper()
+	err := db.Write(t.Context(), func(tx *store.Tx) error {
+		_, _, err := tx.CreateSite(t.Context(), store.Site{TenantID: "acme", SiteID: site, CreatedBy: "acme/ops"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// last is the last position that was given.
+func last(t *testing.T, db *store.DB) int64 {
+	t.Helper()
+	n, err := db.LastPosition(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
 
 // TestWatch_ACallerWhoIsGoneHoldsNothing opens many streams whose callers are
 // gone before the first message is asked for.
@@ -42,6 +72,41 @@ func TestWatch_ACallerWhoIsGoneHoldsNothing(t *testing.T) {
 	})
 }
 
+// TestWatch_AQuietStreamIsAlive holds that a stream without news sends nil
+// events, and goes on with those that come.
+func TestWatch_AQuietStreamIsAlive(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		feed := events.NewFeed(db, "a", noLog)
+		group := events.New(db, feed)
+		group.SetHeartbeat(time.Millisecond)
+		caller := iam.WithPrincipal(t.Context(), iam.Principal{Tenant: "acme", Name: "ops"})
+		stream, err := group.Watch(caller, &wire.EventsWatchInput{TenantID: "acme"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		quiet := 0
+		for event, err := range stream {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if event != nil && event.Type == "" && quiet == 0 {
+				continue // where it begins
+			}
+			if event != nil {
+				if event.Subject != "a" || quiet < 3 {
+					t.Errorf("after %d comments comes %s", quiet, event.Subject)
+				}
+				break
+			}
+			if quiet++; quiet == 3 {
+				publish(t, db, "a")
+				step(t, feed)
+			}
+		}
+	})
+}
+
 // TestFeed_OneReplicaGivesPositions holds that only the holder of the lease
 // gives positions, that all are woken, and that another takes over.
 func TestFeed_OneReplicaGivesPositions(t *testing.T) {
@@ -49,42 +114,18 @@ func TestFeed_OneReplicaGivesPositions(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		first := events.NewFeed(db, "first", noLog)
 		second := events.NewFeed(storetest.Replica(t, db), "second", noLog)
-		step := func(f *events.Feed) {
-			t.Helper()
-			if err := f.Step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		publish := func(site string) {
-			t.Helper()
-			err := db.Write(t.Context(), func(tx *store.Tx) error {
-				_, _, err := tx.CreateSite(t.Context(), store.Site{TenantID: "acme", SiteID: site, CreatedBy: "acme/ops"})
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		last := func() int64 {
-			t.Helper()
-			n, err := db.LastPosition(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-		step(first)
-		publish("a")
-		step(second)
-		if n := last(); n != 0 {
+		step(t, first)
+		publish(t, db, "a")
+		step(t, second)
+		if n := last(t, db); n != 0 {
 			t.Fatalf("the second gave position %d", n)
 		}
 		news, others := first.News(), second.News()
-		step(first)
-		if n := last(); n != 1 {
+		step(t, first)
+		if n := last(t, db); n != 1 {
 			t.Fatalf("the first gave position %d", n)
 		}
-		step(second)
+		step(t, second)
 		for _, woken := range []<-chan struct{}{news, others} {
 			select {
 			case <-woken:
@@ -102,10 +143,10 @@ func TestFeed_OneReplicaGivesPositions(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		end()
 		first.Run(ctx)
-		publish("b")
+		publish(t, db, "b")
 		third := events.NewFeed(storetest.Replica(t, db), "third", noLog)
-		step(third)
-		if n := last(); n != 2 {
+		step(t, third)
+		if n := last(t, db); n != 2 {
 			t.Errorf("the third gave position %d", n)
 		}
 	})
@@ -118,15 +159,13 @@ func TestFeed_ALeaseLapses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		clock := storetest.ClockOf(db)
 		clock.Set(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-		dead := events.NewFeed(db, "dead", noLog)
-		if err := dead.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for after, takes := range map[time.Duration]bool{9 * time.Second: false, 10 * time.Second: true} {
-			clock.Set(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(after))
-			held, err := db.AcquireLease(t.Context(), "event-sequencer", "next", 0)
-			if err != nil || held != takes {
-				t.Errorf("after %v the next one has it: %v (error: %v)", after, held, err)
+		step(t, events.NewFeed(db, "dead", noLog))
+		publish(t, db, "a")
+		for i, pause := range []time.Duration{9 * time.Second, time.Second} { // the lease is for ten
+			clock.Advance(pause)
+			step(t, events.NewFeed(storetest.Replica(t, db), fmt.Sprint("next", i), noLog))
+			if n := last(t, db); n != int64(i) {
+				t.Errorf("%v later %d events have positions, want %d", pause, n, i)
 			}
 		}
 	})

@@ -60,7 +60,10 @@ func (f *Feed) Run(ctx context.Context) {
 	tick := time.NewTicker(feedPause)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if err := f.Step(ctx); err != nil && ctx.Err() == nil {
+		step, cancel := context.WithTimeout(ctx, leaseTerm) // a connection may have gone silent for ever
+		err := f.Step(step)
+		cancel()
+		if err != nil && ctx.Err() == nil {
 			f.log.WarnContext(ctx, "events wait for the database", "error", err)
 		}
 		select {

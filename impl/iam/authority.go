@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cedar-policy/cedar-go"
 
@@ -30,7 +31,7 @@ func (r Resource) String() string {
 	return string(r.Type) + "/" + r.Owner + "/" + r.ID
 }
 
-// A Decision says whether an action is allowed and which policies allow it.
+// A Decision says whether an action is allowed and which policies allow it, in the order of their ids.
 type Decision struct {
 	Allowed  bool
 	Policies []string
@@ -55,14 +56,15 @@ func NewAuthority(policyDir string) (*Authority, error) {
 	if policyDir == "" {
 		return a, nil
 	}
-	if _, err := os.ReadDir(policyDir); err != nil {
+	files, err := os.ReadDir(policyDir)
+	if err != nil {
 		return nil, fmt.Errorf("the policy folder cannot be read: %w", err)
 	}
-	files, err := filepath.Glob(filepath.Join(policyDir, "*.cedar"))
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
+	for _, entry := range files {
+		file := filepath.Join(policyDir, entry.Name())
+		if filepath.Ext(file) != ".cedar" {
+			continue
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("the policy file cannot be read: %w", err)
@@ -116,5 +118,6 @@ func (a *Authority) Decide(p Principal, action string, r Resource) (Decision, er
 	for _, reason := range diagnostic.Reasons {
 		d.Policies = append(d.Policies, string(reason.PolicyID))
 	}
+	slices.Sort(d.Policies)
 	return d, nil
 }

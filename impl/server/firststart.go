@@ -21,8 +21,7 @@ const adminKeyFile = "admin.key"
 
 // OpenMigrated opens the database of a configuration and brings it up to date.
 // On an empty one it creates the platform's admin key: the file first, then
-// its hash under the migration lock. Of several replicas one does that; where
-// the others had come as far as the file, there is none of theirs left.
+// its hash under the migration lock. Of several replicas one does that.
 func OpenMigrated(ctx context.Context, config Config) (*store.DB, error) {
 	if config.Data == "" {
 		return nil, fmt.Errorf("%w: --data must name a folder", ErrConfig)
@@ -35,24 +34,26 @@ func OpenMigrated(ctx context.Context, config Config) (*store.DB, error) {
 		return nil, fmt.Errorf("%w: --db: %w", ErrConfig, err)
 	}
 	file := filepath.Join(config.Data, adminKeyFile)
-	written := false
+	key := "" // what became of it
 	err = db.Migrate(ctx, func(ctx context.Context, tx *store.Tx) error {
-		key, made, err := adminKey(file, tx.Now())
+		admin, made, err := adminKey(file, tx.Now())
 		if err != nil {
 			return err
 		}
-		written = made
-		_, err = tx.CreateAPIKey(ctx, key)
+		if key = "created"; !made {
+			key = "taken from its file"
+		}
+		if _, err = tx.CreateAPIKey(ctx, admin); err != nil && made {
+			err = errors.Join(err, os.Remove(file))
+		}
 		return err
 	})
 	if err != nil {
-		if written {
-			err = errors.Join(err, os.Remove(file))
-		}
+		// Where only the commit broke off, the file stays: the database may have the key.
 		return nil, errors.Join(err, db.Close())
 	}
-	if written {
-		config.Log.Info("the platform's admin key was created", "file", file)
+	if key != "" {
+		config.Log.Info("the platform's admin key was "+key, "file", file)
 	}
 	return db, nil
 }

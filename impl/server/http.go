@@ -73,14 +73,16 @@ func (s *Server) account(r *http.Request, c *call, status int, took time.Duratio
 		slog.Int("status", status), slog.String("code", string(c.code)), slog.Duration("took", took))
 }
 
-// route finds what a path is for. Methods are the spec's; the rest is ours.
+// route finds what a path is for. Methods are the spec's; the rest is ours. A
+// path has one spelling: none of it is percent-encoded.
 func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) {
-	if m, ok := s.byPath[r.URL.Path]; ok {
+	path := r.URL.EscapedPath()
+	if m, ok := s.byPath[path]; ok {
 		c.operation = m.ID
 		s.serveMethod(w, r, c)
 		return
 	}
-	plain, ok := s.plain[r.URL.Path]
+	plain, ok := s.plain[path]
 	switch {
 	case !ok:
 		s.refuse(w, r, fault.NotFound("path"))
@@ -103,7 +105,9 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, c *call) {
 		s.notAllowed(w, r, c, http.MethodPost)
 		return
 	}
-	principal, err := iam.Authenticate(r.Context(), s.db, r.Header.Get("Authorization"))
+	ctx, cancel := context.WithTimeout(r.Context(), s.timeouts.database)
+	principal, err := iam.Authenticate(ctx, s.db, r.Header.Get("Authorization"))
+	cancel()
 	if err != nil {
 		s.refuse(w, r, err)
 		return

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/bettercompute/bettercompute/gen/policy"
 	"github.com/bettercompute/bettercompute/gen/wire"
@@ -47,7 +48,7 @@ func CreateKey(ctx context.Context, config Config, request KeyRequest) (key bear
 	err = db.Write(ctx, func(tx *store.Tx) error {
 		if in.PoolID.Set {
 			if _, err := tx.Pool(ctx, in.TenantID, in.PoolID.Value); err != nil {
-				return err
+				return fmt.Errorf("--pool %s: %w", in.PoolID.Value, err)
 			}
 		}
 		id := ids.New("ak", tx.Now())

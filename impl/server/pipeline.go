@@ -20,6 +20,14 @@ func (s *Server) pipeline(handle api.StrictHandlerFunc, operation string) api.St
 		panic("server: the method table has no row for " + operation)
 	}
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
+		if !m.Stream {
+			limited, cancel := context.WithTimeout(ctx, s.timeouts.database)
+			defer cancel()
+			ctx = limited
+		}
+		if err := m.Resume(request); err != nil {
+			return nil, err
+		}
 		if m.Replay == api.ReplayBeforeDecision {
 			if answer, err := s.groups.Replay(ctx, m, request); answer != nil || err != nil {
 				return answer, err
@@ -139,10 +147,12 @@ func (s *Server) whileAllowed(ctx context.Context, r *http.Request, m *api.Metho
 				return
 			case <-tick.C:
 			}
-			principal, err := iam.Authenticate(ctx, s.db, r.Header.Get("Authorization"))
+			turn, done := context.WithTimeout(ctx, s.timeouts.database)
+			principal, err := iam.Authenticate(turn, s.db, r.Header.Get("Authorization"))
 			if err == nil {
-				_, err = s.decide(iam.WithPrincipal(ctx, principal), m, request)
+				_, err = s.decide(iam.WithPrincipal(turn, principal), m, request)
 			}
+			done()
 			if err != nil && !unavailable(err) {
 				return
 			}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -37,7 +38,11 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	call := callFrom(r.Context())
 	known := fault.From(err)
 	if call.code = known.Code; known.Code.Status() >= http.StatusInternalServerError {
-		s.log.LogAttrs(r.Context(), slog.LevelError, "call failed", slog.String("requestId", call.id), slog.String("method", call.operation), slog.Any("error", err))
+		level := slog.LevelError
+		if known.Code == problem.Unavailable && errors.Is(r.Context().Err(), context.Canceled) { // the caller hung up
+			level = slog.LevelDebug
+		}
+		s.log.LogAttrs(r.Context(), level, "call failed", slog.String("requestId", call.id), slog.String("method", call.operation), slog.Any("error", err))
 	}
 	document := problemDocument{
 		Type:      "urn:bettercompute:problem:" + string(known.Code),

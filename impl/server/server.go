@@ -51,8 +51,10 @@ type Server struct {
 	timeouts    timeouts
 }
 
-// timeouts of a connection. A stream renews its own.
-type timeouts struct{ header, read, write, idle, stop time.Duration }
+// timeouts of a connection, of which a stream renews its own; of what a call, or
+// a turn of other work, has to do with the database; and of a stop: for calls,
+// and for the work beside them.
+type timeouts struct{ header, read, write, idle, database, stop, finish time.Duration }
 
 // New opens the database, brings it up to date and, on an empty one, creates
 // the platform's admin key. Close the server when done.
@@ -86,11 +88,13 @@ func newServer(config Config, db *store.DB, authority *iam.Authority) *Server {
 		byOperation: map[string]*api.Method{},
 		recheck:     recheck,
 		timeouts: timeouts{
-			header: 10 * time.Second,
-			read:   30 * time.Second,
-			write:  time.Minute,
-			idle:   2 * time.Minute,
-			stop:   10 * time.Second,
+			header:   10 * time.Second,
+			read:     30 * time.Second,
+			write:    time.Minute,
+			idle:     2 * time.Minute,
+			database: 10 * time.Second,
+			stop:     8 * time.Second,
+			finish:   1500 * time.Millisecond,
 		},
 	}
 	s.streams, s.stopStreams = context.WithCancel(context.Background())
@@ -121,8 +125,8 @@ func (s *Server) Close() error {
 	return s.db.Close()
 }
 
-// Run serves until ctx ends, and then lets the calls in flight finish, for ten
-// seconds at most.
+// Run serves until ctx ends, and then lets the calls in flight finish. It
+// returns within ten seconds, whatever callers and database do.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := s.listen(ctx)
 	if err != nil {
@@ -163,8 +167,28 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	<-served
 	stopWork()
-	s.background.Wait()
-	return errors.Join(err, s.denials.flush(ending))
+	s.finish(context.WithoutCancel(ctx))
+	return err
+}
+
+// finish waits for the work beside the calls and records what is left. A
+// database that does not answer cannot keep the process.
+func (s *Server) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.finish)
+	defer cancel()
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		s.background.Wait()
+		if err := s.denials.flush(ctx); err != nil {
+			s.log.WarnContext(ctx, "refusals were not recorded", "error", err)
+		}
+	}()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		s.log.WarnContext(ctx, "work on the database did not end in time and was left")
+	}
 }
 
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
@@ -212,7 +236,10 @@ func (s *Server) every(ctx context.Context, what string, pause time.Duration, wo
 				return
 			case <-tick.C:
 			}
-			if err := work(ctx); err != nil && ctx.Err() == nil {
+			turn, cancel := context.WithTimeout(ctx, s.timeouts.database)
+			err := work(turn)
+			cancel()
+			if err != nil && ctx.Err() == nil {
 				s.log.WarnContext(ctx, "background work waits for the next turn", "work", what, "error", err)
 			}
 		}
@@ -222,7 +249,9 @@ func (s *Server) every(ctx context.Context, what string, pause time.Duration, wo
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	if err := s.db.Ready(r.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), s.timeouts.database)
+	defer cancel()
+	if err := s.db.Ready(ctx); err != nil {
 		s.refuse(w, r, err)
 		return
 	}

@@ -86,17 +86,49 @@ type EventQuery struct {
 	Limit    int
 }
 
-// Events returns up to Limit events in the order of their positions, and
-// whether there are more. Events without a position do not appear yet.
-func (r Reader) Events(ctx context.Context, q EventQuery) ([]Event, bool, error) {
-	query := r.sql.NewSelect().Where("tenant_id = ? AND position > ?", q.TenantID, q.After).Order("position")
-	if q.PoolID != "" {
-		query.Where("pool_id = ?", q.PoolID)
+// EventPage is what a query for events found.
+type EventPage struct {
+	Events []Event // in the order of their positions
+	UpTo   int64   // the position up to which it looked, to go on from
+	More   bool    // whether there are events behind UpTo
+}
+
+// eventWindow is how many of a tenant's or pool's events one query with types
+// looks at, so that looking for rare ones costs no more than finding many.
+const eventWindow = 5000
+
+// Events returns up to Limit events. With types it looks at a bounded number
+// of events, so that it may find fewer than there are, or none, and say that
+// there are more. Events without a position do not appear yet.
+func (r Reader) Events(ctx context.Context, q EventQuery) (EventPage, error) {
+	scope := func(query *bun.SelectQuery) *bun.SelectQuery {
+		query.Where("tenant_id = ? AND position > ?", q.TenantID, q.After).Order("position")
+		if q.PoolID != "" {
+			query.Where("pool_id = ?", q.PoolID)
+		}
+		return query
 	}
+	found := EventPage{UpTo: q.After}
+	query := scope(r.sql.NewSelect())
 	if len(q.Types) > 0 {
-		query.Where("type IN (?)", bun.List(q.Types))
+		window := scope(r.sql.NewSelect().Model((*Event)(nil)).Column("position")).Limit(eventWindow)
+		var seen int
+		err := r.sql.NewSelect().ColumnExpr("count(*), coalesce(max(position), ?)", q.After).
+			TableExpr("(?) AS seen", window).Scan(ctx, &seen, &found.UpTo)
+		if err != nil {
+			return EventPage{}, r.failed(ctx, "look through events", err)
+		}
+		found.More = seen == eventWindow
+		query.Where("position <= ?", found.UpTo).Where("type IN (?)", bun.List(q.Types))
 	}
-	return page[Event](ctx, r, "events", q.Limit, query)
+	events, more, err := page[Event](ctx, r, "events", q.Limit, query)
+	if err != nil {
+		return EventPage{}, err
+	}
+	if found.Events = events; more || len(q.Types) == 0 && len(events) > 0 {
+		found.UpTo, found.More = *events[len(events)-1].Position, more
+	}
+	return found, nil
 }
 
 // LastPosition is the last position given to an event; 0 before the first.

@@ -47,12 +47,10 @@ func TestPositionEvents_SlowTransactionIsNeverSkipped(t *testing.T) {
 		var cursor int64
 		read := func() {
 			t.Helper()
-			list, _, err := db.Events(t.Context(), store.EventQuery{TenantID: "acme", After: cursor, Limit: 100})
+			page, err := db.Events(t.Context(), store.EventQuery{TenantID: "acme", After: cursor, Limit: 100})
 			must(t, err)
-			seen = append(seen, subjects(list)...)
-			if len(list) > 0 {
-				cursor = *list[len(list)-1].Position
-			}
+			seen = append(seen, subjects(page.Events)...)
+			cursor = page.UpTo
 		}
 		for _, id := range []string{"a", "b"} {
 			write(t, db, func(tx *store.Tx) error { return createSite(t, tx, "acme", id) })
@@ -100,12 +98,12 @@ func TestPositionEvents_ReplicasAtOnce_NoGapNoTwinInOrder(t *testing.T) {
 				}
 			default: // a reader who only ever goes on
 				for cursor := int64(0); left.Load() > 0; {
-					list, _, err := db.Events(t.Context(), store.EventQuery{TenantID: "acme", After: cursor, Limit: 5})
+					page, err := db.Events(t.Context(), store.EventQuery{TenantID: "acme", After: cursor, Limit: 5})
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					for _, event := range list {
+					for _, event := range page.Events {
 						cursor = *event.Position
 						read = append(read, cursor)
 					}
@@ -198,11 +196,54 @@ func TestEvents_OfTenantOfPoolOfTypes(t *testing.T) {
 			{store.EventQuery{TenantID: "umbrella", Limit: 10}, "[hive] false"},
 			{store.EventQuery{TenantID: "umbrella", PoolID: "lab", Limit: 10}, "[] false"},
 		} {
-			list, more, err := db.Events(t.Context(), c.query)
+			page, err := db.Events(t.Context(), c.query)
 			must(t, err)
-			if got := fmt.Sprint(subjects(list), more); got != c.want {
+			if got := fmt.Sprint(subjects(page.Events), page.More); got != c.want {
 				t.Errorf("%+v: %s, want %s", c.query, got, c.want)
 			}
+		}
+	})
+}
+
+// TestEvents_TypesLookAtABoundedNumber holds that looking for a rare type goes
+// through many events in steps, each of which says how far it came.
+func TestEvents_TypesLookAtABoundedNumber(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const many = 12_000 // more than two steps
+		must(t, db.Write(t.Context(), func(tx *store.Tx) error {
+			for i := range many {
+				if _, _, err := tx.CreateSite(t.Context(), store.Site{TenantID: "acme", SiteID: fmt.Sprint("s", i), CreatedBy: "acme/ops"}); err != nil {
+					return err
+				}
+			}
+			_, _, err := tx.CreatePool(t.Context(), store.Pool{TenantID: "acme", PoolID: "lab", SiteTenantID: "acme", SiteID: "s0", Agent: "bcd", Attestor: "token", Erase: "required", CreatedBy: "acme/ops"})
+			return err
+		}))
+		for {
+			n, err := db.PositionEvents(t.Context(), 5000)
+			must(t, err)
+			if n == 0 {
+				break
+			}
+		}
+		query := store.EventQuery{TenantID: "acme", Types: []string{"compute.pool.created"}, Limit: 10}
+		var found []string
+		steps := 0
+		for more := true; more; steps++ {
+			page, err := db.Events(t.Context(), query)
+			must(t, err)
+			if page.UpTo <= query.After {
+				t.Fatalf("step %d stays at %d", steps, query.After)
+			}
+			found, more, query.After = append(found, subjects(page.Events)...), page.More, page.UpTo
+		}
+		if fmt.Sprint(found) != "[lab]" || steps != 3 || query.After != many+1 {
+			t.Errorf("%v in %d steps, up to %d", found, steps, query.After)
+		}
+		page, err := db.Events(t.Context(), query)
+		if must(t, err); len(page.Events) > 0 || page.More || page.UpTo != query.After {
+			t.Errorf("behind the end: %+v", page)
 		}
 	})
 }

@@ -119,12 +119,12 @@ func positioned(t testing.TB, db *store.DB) {
 // eventsOf returns all positioned events of a tenant.
 func eventsOf(t testing.TB, db *store.DB, tenantID string) []store.Event {
 	t.Helper()
-	list, more, err := db.Events(t.Context(), store.EventQuery{TenantID: tenantID, Limit: 10_000})
+	page, err := db.Events(t.Context(), store.EventQuery{TenantID: tenantID, Limit: 10_000})
 	must(t, err)
-	if more {
+	if page.More {
 		t.Fatal("more events than a test should make")
 	}
-	return list
+	return page.Events
 }
 
 // onlyPostgres skips the rest of a test on SQLite.

@@ -81,7 +81,7 @@ func (db *DB) Stats() Stats {
 		all.Idle += s.Idle
 		all.Waits += s.WaitCount
 		all.Waited += s.WaitDuration
-		if db.writer == db.reader {
+		if db.writer.DB == db.reader.DB { // with a hook they are two handles on one pool
 			break
 		}
 	}
