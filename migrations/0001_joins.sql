@@ -52,7 +52,9 @@ CREATE INDEX join_tokens_live ON join_tokens (tenant_id, pool_id, id) WHERE ende
 CREATE INDEX join_tokens_all ON join_tokens (tenant_id, pool_id, id);
 -- For the sweep: what expires next, and what has ended for another reason. The
 -- difference tells Postgres that this is rare; it takes uses >= max_uses for a third of all.
-CREATE INDEX join_tokens_expiring ON join_tokens (expires_at) WHERE ended_at IS NULL;
+-- max_uses > 0 is always so; a list does not say it, so that Postgres cannot
+-- take this index for a page of live tokens and read and sort all of them.
+CREATE INDEX join_tokens_expiring ON join_tokens (expires_at) WHERE ended_at IS NULL AND max_uses > 0;
 CREATE INDEX join_tokens_spent ON join_tokens (id) WHERE ended_at IS NULL AND (max_uses - uses = 0 OR revoked_at IS NOT NULL);
 
 CREATE TABLE api_keys (

@@ -440,6 +440,9 @@ type Pools interface {
 	List(ctx context.Context, in *wire.PoolsListInput) (*PoolsListOutput, error)
 	// Update changes the policy of a pool. Fields that are left out stay as they are.
 	//
+	// The policy is the site owner's: a tenant changes it for pools on its own sites, the platform for
+	// pools on its own.
+	//
 	// Turning `platformOperated` on vouches for the clusters of the pool and takes its own right;
 	// turning it off does not.
 	Update(ctx context.Context, in *wire.PoolsUpdateInput) (*PoolsUpdateOutput, error)

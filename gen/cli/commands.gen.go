@@ -548,6 +548,7 @@ var Commands = []Group{
 				Retry:    RetryNatural,
 				Short:    "Changes the policy of a pool.",
 				Long: "Changes the policy of a pool. Fields that are left out stay as they are.\n\n" +
+					"The policy is the site owner's: a tenant changes it for pools on its own sites, the platform for pools on its own.\n\n" +
 					"Turning `platformOperated` on vouches for the clusters of the pool and takes its own right; turning it off does not.",
 				Example: `{"tenantId": "acme", "poolId": "lab", "policy": {"allowVirtualMachines": true}}`,
 				Fields: []Field{

@@ -1202,6 +1202,8 @@ type ClientInterface interface {
 	//
 	// Changes the policy of a pool. Fields that are left out stay as they are.
 	//
+	// The policy is the site owner's: a tenant changes it for pools on its own sites, the platform for pools on its own.
+	//
 	// Turning `platformOperated` on vouches for the clusters of the pool and takes its own right; turning it off does not.
 	//
 	// Takes any type of body and a specified content type.
@@ -1212,6 +1214,8 @@ type ClientInterface interface {
 	// PoolsUpdate Changes the policy of a pool.
 	//
 	// Changes the policy of a pool. Fields that are left out stay as they are.
+	//
+	// The policy is the site owner's: a tenant changes it for pools on its own sites, the platform for pools on its own.
 	//
 	// Turning `platformOperated` on vouches for the clusters of the pool and takes its own right; turning it off does not.
 	//
@@ -1729,6 +1733,8 @@ func (c *HTTPClient) PoolsList(ctx context.Context, body PoolsListJSONRequestBod
 //
 // Changes the policy of a pool. Fields that are left out stay as they are.
 //
+// The policy is the site owner's: a tenant changes it for pools on its own sites, the platform for pools on its own.
+//
 // Turning `platformOperated` on vouches for the clusters of the pool and takes its own right; turning it off does not.
 //
 // Takes any type of body and a specified content type.
@@ -1749,6 +1755,8 @@ func (c *HTTPClient) PoolsUpdateWithBody(ctx context.Context, contentType string
 // PoolsUpdate Changes the policy of a pool.
 //
 // Changes the policy of a pool. Fields that are left out stay as they are.
+//
+// The policy is the site owner's: a tenant changes it for pools on its own sites, the platform for pools on its own.
 //
 // Turning `platformOperated` on vouches for the clusters of the pool and takes its own right; turning it off does not.
 //

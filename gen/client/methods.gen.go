@@ -163,7 +163,7 @@ func (g APIKeysClient) All(ctx context.Context, in APIKeysListInput) iter.Seq2[*
 // A key that was revoked before comes back unchanged, and nothing is published.
 //
 // It is refused with
-//   - PERMISSION_DENIED: The caller may not revoke this tenant's keys.
+//   - PERMISSION_DENIED: The caller may not revoke this tenant's keys, or the key has a role that the caller may not hand on.
 //   - NOT_FOUND: The tenant has no such key.
 func (g APIKeysClient) Revoke(ctx context.Context, in APIKeysRevokeInput) (*APIKeysRevokeOutput, error) {
 	return call[APIKeysRevokeOutput](ctx, g.c, "apiKeys.revoke", in)
@@ -369,6 +369,9 @@ func (g PoolsClient) All(ctx context.Context, in PoolsListInput) iter.Seq2[*Pool
 }
 
 // Update changes the policy of a pool. Fields that are left out stay as they are.
+//
+// The policy is the site owner's: a tenant changes it for pools on its own sites, the platform for
+// pools on its own.
 //
 // Turning `platformOperated` on vouches for the clusters of the pool and takes its own right;
 // turning it off does not.

@@ -99,8 +99,7 @@ func RoleFits(in *wire.APIKeysCreateInput) (violations strictjson.Violations) {
 
 // beyond says where a key would be worth more than the caller's own.
 func beyond(caller iam.Principal, in *wire.APIKeysCreateInput) (violations strictjson.Violations) {
-	role, _ := policy.RoleNamed(caller.Role)
-	if !slices.Contains(role.MayGrant, string(in.Role)) {
+	if !mayGrant(caller, string(in.Role)) {
 		violations = append(violations, strictjson.Violation{
 			Field: "role", Rule: problem.RuleGrant, Message: "is more than " + caller.Role + " may hand on",
 		})
@@ -111,6 +110,11 @@ func beyond(caller iam.Principal, in *wire.APIKeysCreateInput) (violations stric
 		})
 	}
 	return violations
+}
+
+func mayGrant(caller iam.Principal, role string) bool {
+	own, _ := policy.RoleNamed(caller.Role)
+	return slices.Contains(own.MayGrant, role)
 }
 
 // List returns a page of a tenant's keys.
@@ -131,11 +135,16 @@ func (a *APIKeys) List(ctx context.Context, in *wire.APIKeysListInput) (*api.API
 	return out, nil
 }
 
-// Revoke ends a key at once.
+// Revoke ends a key at once. Whoever may not hand on a role may not take it away.
 func (a *APIKeys) Revoke(ctx context.Context, in *wire.APIKeysRevokeInput) (*api.APIKeysRevokeOutput, error) {
+	caller := iam.PrincipalFrom(ctx)
 	var key store.APIKey
-	err := a.db.Write(ctx, func(tx *store.Tx) (err error) {
-		key, _, err = tx.RevokeAPIKey(ctx, in.TenantID, in.KeyID, iam.PrincipalFrom(ctx).String())
+	err := a.db.Write(ctx, func(tx *store.Tx) error {
+		revoked, _, err := tx.RevokeAPIKey(ctx, in.TenantID, in.KeyID, caller.String())
+		if err == nil && !mayGrant(caller, revoked.Role) {
+			return fault.PermissionDenied("revoke a key of the role " + revoked.Role)
+		}
+		key = revoked
 		return err
 	})
 	if err != nil {

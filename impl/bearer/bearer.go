@@ -25,6 +25,7 @@ const (
 	randomChars = 43 // 32 bytes in base62, left-padded
 	sumChars    = 6  // CRC-32 in base62, left-padded
 	secretChars = randomChars + sumChars
+	maxIDChars  = 64
 )
 
 // Bearer is a credential in the clear. It prints as [sealed] everywhere;
@@ -83,7 +84,7 @@ func Parse(kind, text string) (id string, hash Hash, ok bool) {
 		return "", Hash{}, false
 	}
 	id, secret, found := strings.Cut(rest, ".")
-	if !found || id == "" || !only(id, idChars) || len(secret) != secretChars || !only(secret, base62) {
+	if !found || id == "" || len(id) > maxIDChars || !only(id, idChars) || len(secret) != secretChars || !only(secret, base62) {
 		return "", Hash{}, false
 	}
 	body := text[:len(text)-sumChars]

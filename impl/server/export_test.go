@@ -35,3 +35,6 @@ func (s *Server) Refused(denial store.Denial) { s.denials.add(denial) }
 
 // MaxDenials is maxDenials.
 const MaxDenials = maxDenials
+
+// SetBodyTimeout sets how long a body may take before its sender is asked for again.
+func (s *Server) SetBodyTimeout(limit time.Duration) { s.timeouts.body = limit }

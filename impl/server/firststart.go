@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/bettercompute/bettercompute/gen/policy"
@@ -78,12 +79,21 @@ func adminKey(file string, now time.Time) (key store.APIKey, written bool, err e
 	}, written, nil
 }
 
+// readKey takes a key from a file that nobody else can have put there.
 func readKey(file string) (id string, hash bearer.Hash, err error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return "", hash, err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Geteuid() {
+		return "", hash, fmt.Errorf("%s exists and is not a file that only its owner, who runs this server, can read; the database has no key yet, so move the file away", file)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", hash, err
 	}
-	id, hash, ok := bearer.Parse(bearer.APIKey, strings.TrimSpace(string(text)))
+	id, hash, ok = bearer.Parse(bearer.APIKey, strings.TrimSpace(string(text)))
 	if !ok {
 		return "", hash, fmt.Errorf("%s exists and holds no API key; the database has none either, so move the file away", file)
 	}

@@ -23,11 +23,12 @@ const maxBody = 64 << 10
 
 // A call is what is known of a request while it is served.
 type call struct {
-	id        string // the request id
-	operation string // joinTokens.create; empty for what is no method
-	principal string
-	code      problem.Code // empty when it was not refused
-	allow     string       // for METHOD_NOT_ALLOWED: what would be right
+	id            string // the request id
+	operation     string // joinTokens.create; empty for what is no method
+	principal     string
+	authenticated time.Time
+	code          problem.Code // empty when it was not refused
+	allow         string       // for METHOD_NOT_ALLOWED: what would be right
 }
 
 type callKey struct{}
@@ -105,14 +106,12 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, c *call) {
 		s.notAllowed(w, r, c, http.MethodPost)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.timeouts.database)
-	principal, err := iam.Authenticate(ctx, s.db, r.Header.Get("Authorization"))
-	cancel()
+	principal, err := s.authenticate(r.Context(), r)
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
-	c.principal = principal.String()
+	c.principal, c.authenticated = principal.String(), time.Now()
 	if !isJSON(r.Header) {
 		s.refuse(w, r, &fault.Error{Code: problem.UnsupportedMediaType, Detail: "the body must be JSON: send Content-Type: application/json"})
 		return
@@ -124,6 +123,18 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, c *call) {
 	r = r.WithContext(iam.WithPrincipal(r.Context(), principal))
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	s.methods.ServeHTTP(w, r)
+}
+
+// authenticate reads who calls. Of several bearers none is taken: what stands
+// before the server may have looked at another one.
+func (s *Server) authenticate(ctx context.Context, r *http.Request) (iam.Principal, error) {
+	bearers := r.Header.Values("Authorization")
+	if len(bearers) != 1 {
+		return iam.Principal{}, fault.Unauthenticated()
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.database)
+	defer cancel()
+	return iam.Authenticate(ctx, s.db, bearers[0])
 }
 
 // isJSON reports whether the headers announce a plain JSON body in UTF-8.

@@ -87,7 +87,7 @@ func TestJT_41_Vouching(t *testing.T) {
 		for _, a := range []answer{
 			s.call(t, acme, "pools.create", create),
 			update(acme, "acme", "lab", vouched),
-			update(acme, "acme", "rented", vouched),
+			update(platform, "acme", "rented", vouched),
 			update(platform, "platform", "lab", vouched),
 		} {
 			if r := a.refused(t, problem.PermissionDenied); r.Detail != "the caller may not compute:pools:vouch" {
@@ -111,11 +111,11 @@ func TestJT_41_Vouching(t *testing.T) {
 		if n := s.count(t, "decisions WHERE action = 'compute:pools:vouch' AND principal = 'platform/admin'"); n != 4 {
 			t.Errorf("%d decisions to vouch are recorded, want 4", n)
 		}
-		off := update(acme, "acme", "rented", object{"kubernetes": object{"platformOperated": false}, "erase": "waived"})
+		off := update(acme, "acme", "lab", object{"kubernetes": object{"platformOperated": false}, "erase": "waived"})
 		if p := as[api.PoolsUpdateOutput](t, off).Pool.Policy; p.Kubernetes.PlatformOperated || p.Erase != wire.EraseWaived {
 			t.Errorf("turned off: %+v", p)
 		}
-		if p := as[api.PoolsUpdateOutput](t, update(acme, "acme", "lab", object{"erase": "waived"})).Pool.Policy; !p.Kubernetes.PlatformOperated {
+		if p := as[api.PoolsUpdateOutput](t, update(platform, "acme", "rented", object{"erase": "waived"})).Pool.Policy; !p.Kubernetes.PlatformOperated {
 			t.Error("what was left out was turned off")
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bettercompute/bettercompute/gen/api"
+	"github.com/bettercompute/bettercompute/gen/problem"
 	"github.com/bettercompute/bettercompute/impl/fault"
 	"github.com/bettercompute/bettercompute/impl/iam"
 	"github.com/bettercompute/bettercompute/impl/store"
@@ -28,13 +29,16 @@ func (s *Server) pipeline(handle api.StrictHandlerFunc, operation string) api.St
 		if err := m.Resume(request); err != nil {
 			return nil, err
 		}
+		ctx, err := s.stillAuthenticated(ctx, r)
+		if err != nil {
+			return nil, err
+		}
 		if m.Replay == api.ReplayBeforeDecision {
 			if answer, err := s.groups.Replay(ctx, m, request); answer != nil || err != nil {
 				return answer, err
 			}
 		}
-		ctx, err := s.decide(ctx, m, request)
-		if err != nil {
+		if ctx, err = s.decide(ctx, m, request); err != nil {
 			return nil, err
 		}
 		if m.Replay == api.ReplayAfterDecision {
@@ -49,20 +53,35 @@ func (s *Server) pipeline(handle api.StrictHandlerFunc, operation string) api.St
 	}
 }
 
+// stillAuthenticated looks at the key once more where reading the body took
+// long: a request that was begun and left half sent must not outlive its key.
+func (s *Server) stillAuthenticated(ctx context.Context, r *http.Request) (context.Context, error) {
+	if time.Since(callFrom(ctx).authenticated) < s.timeouts.body {
+		return ctx, nil
+	}
+	principal, err := s.authenticate(ctx, r)
+	return iam.WithPrincipal(ctx, principal), err
+}
+
 // decide loads the one resource of a call and asks whether the caller may do
 // what it wants there. The context that it returns carries the decision to the
 // transaction of a mutation, which records it.
 func (s *Server) decide(ctx context.Context, m *api.Method, request any) (context.Context, error) {
 	asked := m.Resource(request)
+	principal := iam.PrincipalFrom(ctx)
+	stranger := m.Hidden && principal.Tenant != asked.TenantID
 	resource, err := s.resource(ctx, asked)
 	if err != nil {
+		if stranger && fault.Is(err, problem.NotFound) {
+			// The same work and the same count as for a thing that is there: neither tells.
+			s.ask(ctx, principal, m, m.Action, resource)
+		}
 		return ctx, err
 	}
-	principal := iam.PrincipalFrom(ctx)
 	ctx, err = s.ask(ctx, principal, m, m.Action, resource)
 	if err != nil {
 		// Whoever is not of the tenant learns nothing, not even that it exists (JT-20).
-		if m.Hidden && principal.Tenant != asked.TenantID {
+		if stranger {
 			return ctx, fault.NotFound(noun(asked.Type))
 		}
 		return ctx, err
@@ -82,7 +101,7 @@ func (s *Server) ask(ctx context.Context, principal iam.Principal, m *api.Method
 	}
 	s.metrics.decision(action, decision.Allowed)
 	if !decision.Allowed {
-		s.denials.add(store.Denial{Principal: principal.String(), Action: action, Resource: resource.String(), Reason: principal.Role})
+		s.denials.add(store.Denial{Principal: principal.String(), Action: action, Resource: denied(principal, resource), Reason: principal.Role})
 		return ctx, fault.PermissionDenied(action)
 	}
 	if !m.Mutation {
@@ -95,6 +114,15 @@ func (s *Server) ask(ctx context.Context, principal iam.Principal, m *api.Method
 		Resource:  resource.String(),
 		Policies:  decision.Policies,
 	}), nil
+}
+
+// denied names what was refused. Of another tenant's things only the kind is
+// kept: a caller can name as many as it likes, and would wash out every other refusal.
+func denied(principal iam.Principal, resource iam.Resource) string {
+	if principal.Tenant != resource.Owner {
+		return string(resource.Type) + "/*"
+	}
+	return resource.String()
 }
 
 // resource reads what a call is decided on, once. One that is not the asked
@@ -148,7 +176,7 @@ func (s *Server) whileAllowed(ctx context.Context, r *http.Request, m *api.Metho
 			case <-tick.C:
 			}
 			turn, done := context.WithTimeout(ctx, s.timeouts.database)
-			principal, err := iam.Authenticate(turn, s.db, r.Header.Get("Authorization"))
+			principal, err := s.authenticate(turn, r)
 			if err == nil {
 				_, err = s.decide(iam.WithPrincipal(turn, principal), m, request)
 			}

@@ -51,10 +51,11 @@ type Server struct {
 	timeouts    timeouts
 }
 
-// timeouts of a connection, of which a stream renews its own; of what a call, or
+// timeouts of a connection, of which a stream renews its own; of a body, until
+// its sender is asked for again; of what a call, or
 // a turn of other work, has to do with the database; and of a stop: for calls,
 // and for the work beside them.
-type timeouts struct{ header, read, write, idle, database, stop, finish time.Duration }
+type timeouts struct{ header, read, write, idle, body, database, stop, finish time.Duration }
 
 // New opens the database, brings it up to date and, on an empty one, creates
 // the platform's admin key. Close the server when done.
@@ -92,6 +93,7 @@ func newServer(config Config, db *store.DB, authority *iam.Authority) *Server {
 			read:     30 * time.Second,
 			write:    time.Minute,
 			idle:     2 * time.Minute,
+			body:     time.Second,
 			database: 10 * time.Second,
 			stop:     8 * time.Second,
 			finish:   1500 * time.Millisecond,

@@ -35,9 +35,10 @@ type pendingDecision struct {
 // pendingDecisions are those that one transaction writes.
 type pendingDecisions []*pendingDecision
 
-// WithDecision returns a context whose next Write that commits also records
-// decision. Called again on that context, it adds another one. Each is recorded
-// once, however many transactions the context sees.
+// WithDecision returns a context whose next Write that changes something also
+// records decision: a call that changes nothing leaves nothing. Called again on
+// that context, it adds another one. Each is recorded once, however many
+// transactions the context sees.
 func WithDecision(ctx context.Context, decision Decision) context.Context {
 	previous, _ := ctx.Value(decisionKey{}).(*pendingDecision)
 	return context.WithValue(ctx, decisionKey{}, &pendingDecision{previous: previous, decision: decision})

@@ -20,6 +20,10 @@ func TestWithDecision_RecordedOnceWithTheChange(t *testing.T) {
 		second.Action, second.Policies = "compute:pools:vouch", nil
 		ctx := store.WithDecision(store.WithDecision(t.Context(), first), second)
 		nothing := func(*store.Tx) error { return nil }
+		something := func(tx *store.Tx) error {
+			_, _, err := tx.CreateSite(t.Context(), store.Site{TenantID: "acme", SiteID: "berlin", CreatedBy: "acme/ops"})
+			return err
+		}
 
 		broken := errors.New("broken")
 		if err := db.Write(ctx, func(*store.Tx) error { return broken }); !errors.Is(err, broken) {
@@ -28,8 +32,12 @@ func TestWithDecision_RecordedOnceWithTheChange(t *testing.T) {
 		if n := count(t, db, "decisions"); n != 0 {
 			t.Errorf("%d decisions of a change that was not made", n)
 		}
+		must(t, db.Write(ctx, nothing))
+		if n := count(t, db, "decisions"); n != 0 {
+			t.Errorf("%d decisions of a call that changed nothing", n)
+		}
 		for range 3 {
-			must(t, db.Write(ctx, nothing))
+			must(t, db.Write(ctx, something))
 		}
 		must(t, db.Write(t.Context(), nothing))
 		list, more, err := db.Decisions(t.Context(), store.DecisionQuery{Limit: 10})

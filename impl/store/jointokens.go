@@ -121,7 +121,7 @@ func (tx *Tx) RevokeToken(ctx context.Context, tenantID, poolID, id, by string) 
 // many there were. Replicas may run it at the same time, any number of times.
 func (db *DB) EndJoinTokens(ctx context.Context, limit int) (n int, err error) {
 	err = db.Write(ctx, func(tx *Tx) error {
-		expired, err := tx.endJoinTokens(ctx, "expires_at <= ? ORDER BY expires_at LIMIT ?", tx.Now(), limit)
+		expired, err := tx.endJoinTokens(ctx, "max_uses > 0 AND expires_at <= ? ORDER BY expires_at LIMIT ?", tx.Now(), limit)
 		if err != nil {
 			return err
 		}

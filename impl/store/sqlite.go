@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	"github.com/uptrace/bun/schema"
@@ -54,11 +55,28 @@ func connectSQLite(ctx context.Context, path string, maxConns int) (pools, error
 	reader.SetMaxOpenConns(maxConns)
 	reader.SetMaxIdleConns(maxConns)
 	for _, pool := range []*sql.DB{writer, reader} {
-		if err := pool.PingContext(ctx); err != nil {
+		if err := pingSQLite(ctx, pool); err != nil {
 			return pools{}, errors.Join(fmt.Errorf("store: cannot open SQLite file %s: %w", path, err), writer.Close(), reader.Close())
 		}
 	}
 	return pools{dialect: sqliteDialect, writer: writer, reader: reader}, nil
+}
+
+// pingSQLite opens a connection. While another process makes the file a WAL
+// database, SQLite answers BUSY at once, whatever its timeout; that is over soon.
+func pingSQLite(ctx context.Context, pool *sql.DB) (err error) {
+	const tries, pause = 300, 100 * time.Millisecond
+	for range tries {
+		if err = pool.PingContext(ctx); err == nil || !sqliteUnavailable(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+	return err
 }
 
 // sqliteFile returns the absolute path of the database, after making sure that

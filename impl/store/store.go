@@ -121,7 +121,7 @@ type Tx struct {
 func (tx *Tx) Now() time.Time { return tx.at }
 
 // Write runs fn in one transaction and commits it when fn returns nil; the
-// decisions of ctx (WithDecision) are recorded with it. Nothing is written when
+// decisions of ctx (WithDecision) are recorded with what it changed. Nothing is written when
 // fn fails or panics, or when a statement failed, whatever fn made of that.
 // On SQLite writers wait for each other. When the connection breaks, the error
 // is UNAVAILABLE and the caller may try again; whether a commit that broke off
@@ -143,10 +143,12 @@ func (db *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	if err := fn(tx); err != nil {
 		return err
 	}
-	pending := claimDecisions(ctx)
-	defer func() { pending.settle(committed) }()
-	if err := tx.insertDecisions(ctx, pending); err != nil {
-		return err
+	if tx.lastEvent != "" { // something changed
+		pending := claimDecisions(ctx)
+		defer func() { pending.settle(committed) }()
+		if err := tx.insertDecisions(ctx, pending); err != nil {
+			return err
+		}
 	}
 	if tx.broken != nil {
 		return tx.broken

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 )
 
 // check holds the pages against each other.
@@ -72,7 +73,10 @@ func (c *checker) isTenant(name string) bool {
 func (c *checker) grant(g *grant) {
 	for i, scope := range g.scopes {
 		if i < len(c.roles) && scope == "pool" && !c.roles[i].pool {
-			c.wrong.add(g.at, "the role %s cannot be limited to a pool, so its scope for %s is any or own", c.roles[i].name, g.action)
+			c.wrong.add(g.at, "the role %s cannot be limited to a pool, so its scope for %s is any, own or site", c.roles[i].name, g.action)
+		}
+		if kinds := c.resourceKinds(g.action); scope == "site" && len(kinds) > 0 && !slices.Contains(kinds, "compute-pool") {
+			c.wrong.add(g.at, "the scope site is for what is decided on a pool, and %s is decided on %s", g.action, strings.Join(kinds, ", "))
 		}
 	}
 }

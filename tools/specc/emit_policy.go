@@ -16,8 +16,9 @@ func (e *emitter) policy() error {
 // cedarConditions say in Cedar on whose things a scope reaches. They stand
 // positively: a condition that cannot be evaluated never permits.
 var cedarConditions = map[string][]struct{ name, resource, condition string }{
-	"any": {{"any", "resource", ""}},
-	"own": {{"own", "resource", "resource.owner == principal.tenant"}},
+	"any":  {{"any", "resource", ""}},
+	"own":  {{"own", "resource", "resource.owner == principal.tenant"}},
+	"site": {{"own-sites", "resource is ComputePool", "resource.siteOwner == principal.tenant"}},
 	"pool": {
 		{"own-pools", "resource", "principal.everyPool && resource.owner == principal.tenant"},
 		{"one-pool", "resource is ComputePool", "principal has pool && principal.pool == resource && resource.owner == principal.tenant"},
@@ -29,7 +30,7 @@ func (s *spec) rolesCedar() string {
 	var out strings.Builder
 	out.WriteString(marker + " from spec/roles.md. DO NOT EDIT.\n")
 	for i, r := range s.roles {
-		for _, scope := range []string{"any", "own", "pool"} {
+		for _, scope := range []string{"any", "own", "site", "pool"} {
 			var actions []string
 			for _, g := range s.grants {
 				if g.scopes[i] == scope {

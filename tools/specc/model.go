@@ -140,7 +140,7 @@ type role struct {
 	mayGrant []cell
 }
 
-// A grant is an action and, for each role, on whose things: any, own, pool or "".
+// A grant is an action and, for each role, on whose things: any, own, site, pool or "".
 type grant struct {
 	action string
 	at     position

@@ -193,9 +193,9 @@ func (p *parser) grant(row []cell) {
 	}
 	for _, c := range row[1:] {
 		switch c.text {
-		case "", "any", "own", "pool":
+		case "", "any", "own", "site", "pool":
 		default:
-			p.wrong.add(c.at, "unknown scope %q; write any, own, pool, or leave the cell empty", c.text)
+			p.wrong.add(c.at, "unknown scope %q; write any, own, site, pool, or leave the cell empty", c.text)
 		}
 		g.scopes = append(g.scopes, c.text)
 	}
