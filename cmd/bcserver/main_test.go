@@ -39,7 +39,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	program = filepath.Join(dir, "bcserver")
-	if text, err := exec.Command("go", "build", "-race", "-o", program, ".").CombinedOutput(); err != nil {
+	if text, err := exec.Command("go", append(append([]string{"build"}, raceFlag...), "-o", program, ".")...).CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("go build: %w\n%s", err, text)
 	}
 	interrupted := make(chan os.Signal, 1)

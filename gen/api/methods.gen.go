@@ -432,7 +432,7 @@ type Pools interface {
 	// pools for themselves on their own sites.
 	//
 	// The id is the caller's choice. The same call again returns the pool unchanged; the same id with
-	// other content is CONFLICT.
+	// other content is CONFLICT, also where the policy was changed since.
 	Create(ctx context.Context, in *wire.PoolsCreateInput) (*PoolsCreateOutput, error)
 	// Get returns one pool.
 	Get(ctx context.Context, in *wire.PoolsGetInput) (*PoolsGetOutput, error)

@@ -441,7 +441,7 @@ var Commands = []Group{
 				Short:    "Creates a pool on a site.",
 				Long: "Creates a pool on a site.\n\n" +
 					"The decision is taken on the site, so on a site of the platform only the platform creates pools; it may create them for any tenant, and then names itself in `siteTenantId`. Everyone else creates pools for themselves on their own sites.\n\n" +
-					"The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT.",
+					"The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT, also where the policy was changed since.",
 				Example: `{"tenantId": "acme", "poolId": "lab", "siteId": "berlin"}`,
 				Fields: []Field{
 					{Path: "tenantId", Flag: "tenant-id", Type: String, Required: true, Limits: "at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$", Notes: "A tenant. The tenant `platform` is the platform itself."},

@@ -1150,7 +1150,7 @@ type ClientInterface interface {
 	//
 	// The decision is taken on the site, so on a site of the platform only the platform creates pools; it may create them for any tenant, and then names itself in `siteTenantId`. Everyone else creates pools for themselves on their own sites.
 	//
-	// The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT.
+	// The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT, also where the policy was changed since.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1163,7 +1163,7 @@ type ClientInterface interface {
 	//
 	// The decision is taken on the site, so on a site of the platform only the platform creates pools; it may create them for any tenant, and then names itself in `siteTenantId`. Everyone else creates pools for themselves on their own sites.
 	//
-	// The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT.
+	// The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT, also where the policy was changed since.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1621,7 +1621,7 @@ func (c *HTTPClient) JoinTokensRevoke(ctx context.Context, body JoinTokensRevoke
 //
 // The decision is taken on the site, so on a site of the platform only the platform creates pools; it may create them for any tenant, and then names itself in `siteTenantId`. Everyone else creates pools for themselves on their own sites.
 //
-// The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT.
+// The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT, also where the policy was changed since.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1644,7 +1644,7 @@ func (c *HTTPClient) PoolsCreateWithBody(ctx context.Context, contentType string
 //
 // The decision is taken on the site, so on a site of the platform only the platform creates pools; it may create them for any tenant, and then names itself in `siteTenantId`. Everyone else creates pools for themselves on their own sites.
 //
-// The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT.
+// The id is the caller's choice. The same call again returns the pool unchanged; the same id with other content is CONFLICT, also where the policy was changed since.
 //
 // Takes a body of the `application/json` content type.
 //

@@ -324,7 +324,7 @@ type PoolsClient struct{ c *Client }
 // pools for themselves on their own sites.
 //
 // The id is the caller's choice. The same call again returns the pool unchanged; the same id with
-// other content is CONFLICT.
+// other content is CONFLICT, also where the policy was changed since.
 //
 // It is refused with
 //   - INVALID_INPUT: `policy.attestor` is `tpm`, which this release does not serve (rule `unsupported`); or `siteTenantId` is neither the pool's tenant nor the platform (rule `owner`).

@@ -65,9 +65,11 @@ func (p *program) root() *cobra.Command {
 		Long: wrap("bcctl calls the methods of a Better Compute server: one command for each method, one flag for each field.\n\n"+
 			"The server is --server or "+envServer+", and "+defaultServer+" without either. The API key is the content of --key-file, or "+envKey+"; it is never an argument, since others can read those.\n\n"+
 			"It exits with 0 when it is done, 1 when it was refused, 2 when the command cannot be sent as it is, and 3 when no answer came.", helpWidth),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE:          func(c *cobra.Command, _ []string) error { return misuse(c, "name a command") },
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		Args:                       cobra.ArbitraryArgs, // so that an unknown command is ours to refuse
+		RunE:                       unknownCommand,
 	}
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
@@ -92,6 +94,8 @@ func (p *program) root() *cobra.Command {
 		group := &cobra.Command{
 			Use: g.Name, Short: plain(g.Short), Long: wrap(g.Long, helpWidth),
 			RunE: unknownCommand, SuggestionsMinimumDistance: 1,
+			// What is wrong with an unknown command is not its flags.
+			FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		}
 		for _, m := range g.Methods {
 			command := p.methodCommand(g, m)

@@ -80,7 +80,7 @@ func TestUsage(t *testing.T) {
 	s := serve(t, ok(`{}`))
 	for words, want := range map[string]string{
 		"":                            "name a command",
-		"nonsense":                    "unknown command",
+		"nonsense":                    `bcctl has no command "nonsense"`,
 		"sites":                       "name a command of sites",
 		"sites destroy":               `sites has no command "destroy"`,
 		"sites lst":                   "did you mean list?",
