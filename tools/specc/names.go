@@ -65,9 +65,6 @@ func goConstant(name string) string { return goName(strings.ToLower(name)) }
 // kebab is the name on the command line: joinTokens → join-tokens.
 func kebab(name string) string { return strings.Join(words(name), "-") }
 
-// snake is the name in Python: ttlSeconds → ttl_seconds.
-func snake(name string) string { return strings.Join(words(name), "_") }
-
 func capitalize(word string) string {
 	if word == "" {
 		return ""

@@ -84,11 +84,7 @@ type (
 		Name, Go, Operation, ID, Path, Kind, Action, Retry, Replay, Denial, Phase, Module, Prose string
 		Targets                                                                                  []targetView
 		Also                                                                                     []alsoView
-		Once                                                                                     string // the Go name of the output field that is there once
 		StreamRecord                                                                             string
-		RecordPath                                                                               string // the Go path of the id of the record that was made
-		Cursor, Items                                                                            string // of a list: the Go names of its cursor and of its array
-		Item                                                                                     string // the Go type of an element
 		HasKey                                                                                   bool
 	}
 	streamView struct {
@@ -166,18 +162,6 @@ func (m *method) view() methodView {
 	}
 	if m.stream != nil {
 		out.StreamRecord = goName(m.stream.record.name)
-	}
-	for _, f := range m.output {
-		switch {
-		case f.once:
-			out.Once = goName(f.name)
-			out.RecordPath = goName(m.output[0].name) + ".ID"
-		case f.kind == kindArray && f.record != nil:
-			out.Items, out.Item = goName(f.name), goName(f.record.name)
-		}
-	}
-	if cursor := fieldNamed(m.output, "cursor"); cursor != nil && !cursor.required && fieldNamed(m.input, "cursor") != nil {
-		out.Cursor = goName(cursor.name)
 	}
 	return out
 }
