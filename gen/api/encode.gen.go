@@ -15,68 +15,86 @@ type answer interface{ appendJSON(b []byte) []byte }
 
 var answers = sync.Pool{New: func() any { return new([]byte) }}
 
-// write sends an answer with status 200.
-func write(w http.ResponseWriter, a answer) error {
+// write sends an answer with a status.
+func write(w http.ResponseWriter, status int, a answer) error {
 	buffer := answers.Get().(*[]byte)
 	defer answers.Put(buffer)
 	*buffer = append(a.appendJSON((*buffer)[:0]), '\n')
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(status)
 	_, err := w.Write(*buffer)
 	return err
 }
 
 // VisitAPIKeysCreateResponse implements APIKeysCreateResponseObject: an output is its own response.
 func (v *APIKeysCreateOutput) VisitAPIKeysCreateResponse(w http.ResponseWriter) error {
-	return write(w, v)
+	return write(w, http.StatusOK, v)
 }
 
 // VisitAPIKeysListResponse implements APIKeysListResponseObject: an output is its own response.
-func (v *APIKeysListOutput) VisitAPIKeysListResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *APIKeysListOutput) VisitAPIKeysListResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 // VisitAPIKeysRevokeResponse implements APIKeysRevokeResponseObject: an output is its own response.
 func (v *APIKeysRevokeOutput) VisitAPIKeysRevokeResponse(w http.ResponseWriter) error {
-	return write(w, v)
+	return write(w, http.StatusOK, v)
 }
 
 // VisitEventsListResponse implements EventsListResponseObject: an output is its own response.
-func (v *EventsListOutput) VisitEventsListResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *EventsListOutput) VisitEventsListResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 // VisitJoinTokensCreateResponse implements JoinTokensCreateResponseObject: an output is its own response.
 func (v *JoinTokensCreateOutput) VisitJoinTokensCreateResponse(w http.ResponseWriter) error {
-	return write(w, v)
+	return write(w, http.StatusOK, v)
 }
 
 // VisitJoinTokensListResponse implements JoinTokensListResponseObject: an output is its own response.
 func (v *JoinTokensListOutput) VisitJoinTokensListResponse(w http.ResponseWriter) error {
-	return write(w, v)
+	return write(w, http.StatusOK, v)
 }
 
 // VisitJoinTokensRevokeResponse implements JoinTokensRevokeResponseObject: an output is its own response.
 func (v *JoinTokensRevokeOutput) VisitJoinTokensRevokeResponse(w http.ResponseWriter) error {
-	return write(w, v)
+	return write(w, http.StatusOK, v)
 }
 
 // VisitPoolsCreateResponse implements PoolsCreateResponseObject: an output is its own response.
-func (v *PoolsCreateOutput) VisitPoolsCreateResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *PoolsCreateOutput) VisitPoolsCreateResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 // VisitPoolsGetResponse implements PoolsGetResponseObject: an output is its own response.
-func (v *PoolsGetOutput) VisitPoolsGetResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *PoolsGetOutput) VisitPoolsGetResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 // VisitPoolsListResponse implements PoolsListResponseObject: an output is its own response.
-func (v *PoolsListOutput) VisitPoolsListResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *PoolsListOutput) VisitPoolsListResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 // VisitPoolsUpdateResponse implements PoolsUpdateResponseObject: an output is its own response.
-func (v *PoolsUpdateOutput) VisitPoolsUpdateResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *PoolsUpdateOutput) VisitPoolsUpdateResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 // VisitSitesCreateResponse implements SitesCreateResponseObject: an output is its own response.
-func (v *SitesCreateOutput) VisitSitesCreateResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *SitesCreateOutput) VisitSitesCreateResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 // VisitSitesGetResponse implements SitesGetResponseObject: an output is its own response.
-func (v *SitesGetOutput) VisitSitesGetResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *SitesGetOutput) VisitSitesGetResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 // VisitSitesListResponse implements SitesListResponseObject: an output is its own response.
-func (v *SitesListOutput) VisitSitesListResponse(w http.ResponseWriter) error { return write(w, v) }
+func (v *SitesListOutput) VisitSitesListResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
 
 func (v *Site) appendJSON(b []byte) []byte {
 	b = append(b, '{')

@@ -15,22 +15,33 @@ import (
 
 // A Method is one row of the spec's method tables.
 type Method struct {
-	Operation string // the name of the operation in this package: JoinTokensCreate
-	ID        string // joinTokens.create
-	Path      string // the method's one path; it takes POST
-	Mutation  bool   // it changes something
-	Stream    bool   // it answers with server-sent events
-	Action    string // compute:join-tokens:create
-	Retry     Retry
-	Replay    Replay
-	Hidden    bool // a denial shows as NOT_FOUND to those who are not of the tenant
-	Module    string
-	Phase     string
+	Operation  string // the name of the operation in this package: JoinTokensCreate
+	ID         string // joinTokens.create
+	Path       string // the method's one path; it takes POST
+	Mutation   bool   // it changes something
+	Stream     bool   // it answers with server-sent events
+	Credential Credential
+	Action     string // compute:join-tokens:create; empty where the credential is no API key
+	Retry      Retry
+	Replay     Replay
+	Hidden     bool // a denial of the action shows as NOT_FOUND to those who are not of the tenant
+	Module     string
+	Phase      string
 
 	resource func(request any) Resource
 	also     func(request any) []string
 	resume   func(request any) error
 }
+
+// Credential is what a caller shows, and so what a call is decided on.
+type Credential string
+
+// The credentials. Only calls with an API key are decided by IAM.
+const (
+	CredentialAPIKey          Credential = "api-key"          // the bearer: what its identity may do
+	CredentialJoinToken       Credential = "join-token"       // the bearer: the token itself
+	CredentialNodeCertificate Credential = "node-certificate" // of the TLS client: the node itself
+)
 
 // Retry says what makes a second call the same call.
 type Retry string
@@ -70,7 +81,9 @@ type Resource struct {
 	ID       string
 }
 
-// Resource returns the resource of a decoded request of this method.
+// Resource returns the resource of a decoded request of this method. It must not
+// be called for one whose credential is not an API key: that has no action, and so
+// nothing to decide it on.
 func (m *Method) Resource(request any) Resource { return m.resource(request) }
 
 // Also returns the further actions that a decoded request of this method needs.
@@ -94,56 +107,60 @@ func (m *Method) Resume(request any) error {
 // Methods lists all methods in the order of the spec.
 var Methods = []*Method{
 	{
-		Operation: "APIKeysCreate",
-		ID:        "apiKeys.create",
-		Path:      "/api/compute/apiKeys/create",
-		Mutation:  true,
-		Action:    "compute:api-keys:create",
-		Retry:     RetryKey,
-		Replay:    ReplayAfterDecision,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "APIKeysCreate",
+		ID:         "apiKeys.create",
+		Path:       "/api/compute/apiKeys/create",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:api-keys:create",
+		Retry:      RetryKey,
+		Replay:     ReplayAfterDecision,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(APIKeysCreateRequestObject).Body
 			return Resource{Tenant, in.TenantID, in.TenantID}
 		},
 	},
 	{
-		Operation: "APIKeysList",
-		ID:        "apiKeys.list",
-		Path:      "/api/compute/apiKeys/list",
-		Action:    "compute:api-keys:read",
-		Retry:     RetryNatural,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "APIKeysList",
+		ID:         "apiKeys.list",
+		Path:       "/api/compute/apiKeys/list",
+		Credential: CredentialAPIKey,
+		Action:     "compute:api-keys:read",
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(APIKeysListRequestObject).Body
 			return Resource{Tenant, in.TenantID, in.TenantID}
 		},
 	},
 	{
-		Operation: "APIKeysRevoke",
-		ID:        "apiKeys.revoke",
-		Path:      "/api/compute/apiKeys/revoke",
-		Mutation:  true,
-		Action:    "compute:api-keys:revoke",
-		Retry:     RetryNatural,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "APIKeysRevoke",
+		ID:         "apiKeys.revoke",
+		Path:       "/api/compute/apiKeys/revoke",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:api-keys:revoke",
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(APIKeysRevokeRequestObject).Body
 			return Resource{Tenant, in.TenantID, in.TenantID}
 		},
 	},
 	{
-		Operation: "EventsList",
-		ID:        "events.list",
-		Path:      "/api/compute/events/list",
-		Action:    "compute:events:read",
-		Retry:     RetryNatural,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "EventsList",
+		ID:         "events.list",
+		Path:       "/api/compute/events/list",
+		Credential: CredentialAPIKey,
+		Action:     "compute:events:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(EventsListRequestObject).Body
 			if in.PoolID.Set {
@@ -153,15 +170,16 @@ var Methods = []*Method{
 		},
 	},
 	{
-		Operation: "EventsWatch",
-		ID:        "events.watch",
-		Path:      "/api/compute/events/watch",
-		Stream:    true,
-		Action:    "compute:events:read",
-		Retry:     RetryNatural,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "EventsWatch",
+		ID:         "events.watch",
+		Path:       "/api/compute/events/watch",
+		Stream:     true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:events:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(EventsWatchRequestObject).Body
 			if in.PoolID.Set {
@@ -178,60 +196,64 @@ var Methods = []*Method{
 		},
 	},
 	{
-		Operation: "JoinTokensCreate",
-		ID:        "joinTokens.create",
-		Path:      "/api/compute/joinTokens/create",
-		Mutation:  true,
-		Action:    "compute:join-tokens:create",
-		Retry:     RetryKey,
-		Replay:    ReplayBeforeDecision,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "JoinTokensCreate",
+		ID:         "joinTokens.create",
+		Path:       "/api/compute/joinTokens/create",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:join-tokens:create",
+		Retry:      RetryKey,
+		Replay:     ReplayBeforeDecision,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(JoinTokensCreateRequestObject).Body
 			return Resource{ComputePool, in.TenantID, in.PoolID}
 		},
 	},
 	{
-		Operation: "JoinTokensList",
-		ID:        "joinTokens.list",
-		Path:      "/api/compute/joinTokens/list",
-		Action:    "compute:join-tokens:read",
-		Retry:     RetryNatural,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "JoinTokensList",
+		ID:         "joinTokens.list",
+		Path:       "/api/compute/joinTokens/list",
+		Credential: CredentialAPIKey,
+		Action:     "compute:join-tokens:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(JoinTokensListRequestObject).Body
 			return Resource{ComputePool, in.TenantID, in.PoolID}
 		},
 	},
 	{
-		Operation: "JoinTokensRevoke",
-		ID:        "joinTokens.revoke",
-		Path:      "/api/compute/joinTokens/revoke",
-		Mutation:  true,
-		Action:    "compute:join-tokens:revoke",
-		Retry:     RetryNatural,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "JoinTokensRevoke",
+		ID:         "joinTokens.revoke",
+		Path:       "/api/compute/joinTokens/revoke",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:join-tokens:revoke",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(JoinTokensRevokeRequestObject).Body
 			return Resource{ComputePool, in.TenantID, in.PoolID}
 		},
 	},
 	{
-		Operation: "PoolsCreate",
-		ID:        "pools.create",
-		Path:      "/api/compute/pools/create",
-		Mutation:  true,
-		Action:    "compute:pools:create",
-		Retry:     RetryNatural,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "PoolsCreate",
+		ID:         "pools.create",
+		Path:       "/api/compute/pools/create",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:pools:create",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(PoolsCreateRequestObject).Body
 			owner := in.TenantID
@@ -249,42 +271,45 @@ var Methods = []*Method{
 		},
 	},
 	{
-		Operation: "PoolsGet",
-		ID:        "pools.get",
-		Path:      "/api/compute/pools/get",
-		Action:    "compute:pools:read",
-		Retry:     RetryNatural,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "PoolsGet",
+		ID:         "pools.get",
+		Path:       "/api/compute/pools/get",
+		Credential: CredentialAPIKey,
+		Action:     "compute:pools:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(PoolsGetRequestObject).Body
 			return Resource{ComputePool, in.TenantID, in.PoolID}
 		},
 	},
 	{
-		Operation: "PoolsList",
-		ID:        "pools.list",
-		Path:      "/api/compute/pools/list",
-		Action:    "compute:pools:read",
-		Retry:     RetryNatural,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "PoolsList",
+		ID:         "pools.list",
+		Path:       "/api/compute/pools/list",
+		Credential: CredentialAPIKey,
+		Action:     "compute:pools:read",
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(PoolsListRequestObject).Body
 			return Resource{Tenant, in.TenantID, in.TenantID}
 		},
 	},
 	{
-		Operation: "PoolsUpdate",
-		ID:        "pools.update",
-		Path:      "/api/compute/pools/update",
-		Mutation:  true,
-		Action:    "compute:pools:update",
-		Retry:     RetryNatural,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "PoolsUpdate",
+		ID:         "pools.update",
+		Path:       "/api/compute/pools/update",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:pools:update",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(PoolsUpdateRequestObject).Body
 			return Resource{ComputePool, in.TenantID, in.PoolID}
@@ -298,41 +323,44 @@ var Methods = []*Method{
 		},
 	},
 	{
-		Operation: "SitesCreate",
-		ID:        "sites.create",
-		Path:      "/api/compute/sites/create",
-		Mutation:  true,
-		Action:    "compute:sites:create",
-		Retry:     RetryNatural,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "SitesCreate",
+		ID:         "sites.create",
+		Path:       "/api/compute/sites/create",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:sites:create",
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(SitesCreateRequestObject).Body
 			return Resource{Tenant, in.TenantID, in.TenantID}
 		},
 	},
 	{
-		Operation: "SitesGet",
-		ID:        "sites.get",
-		Path:      "/api/compute/sites/get",
-		Action:    "compute:sites:read",
-		Retry:     RetryNatural,
-		Hidden:    true,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "SitesGet",
+		ID:         "sites.get",
+		Path:       "/api/compute/sites/get",
+		Credential: CredentialAPIKey,
+		Action:     "compute:sites:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(SitesGetRequestObject).Body
 			return Resource{ComputeSite, in.TenantID, in.SiteID}
 		},
 	},
 	{
-		Operation: "SitesList",
-		ID:        "sites.list",
-		Path:      "/api/compute/sites/list",
-		Action:    "compute:sites:read",
-		Retry:     RetryNatural,
-		Module:    "server",
-		Phase:     "v0.1",
+		Operation:  "SitesList",
+		ID:         "sites.list",
+		Path:       "/api/compute/sites/list",
+		Credential: CredentialAPIKey,
+		Action:     "compute:sites:read",
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(SitesListRequestObject).Body
 			return Resource{Tenant, in.TenantID, in.TenantID}

@@ -51,7 +51,8 @@ type Field struct {
 	Values   []string // all that the server accepts, where that is a list
 	Default  string   // what the server takes for it when it is left out
 	Notes    string
-	Secret   bool // it has no place among the arguments of a process
+	Secret   bool    // it has no place among the arguments of a process
+	Members  []Field // of each item of an array of objects; they have no flags
 }
 
 // Type is what a value looks like in JSON.

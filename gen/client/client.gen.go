@@ -194,7 +194,7 @@ type method struct {
 
 // attempt sends a body once and reads the answer.
 func (c *Client) attempt(ctx context.Context, m *method, body []byte) ([]byte, error) {
-	response, err := m.send(c.calls, ctx, jsonType, bytes.NewReader(body), header("Accept", jsonType))
+	response, err := m.send(c.calls, ctx, jsonType, bytes.NewReader(body), m.headers(jsonType)...)
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +212,12 @@ func (c *Client) attempt(ctx context.Context, m *method, body []byte) ([]byte, e
 		return nil, &Error{Status: response.StatusCode, Title: "Unexpected answer", Detail: "the answer is not JSON"}
 	}
 	return answer, nil
+}
+
+// headers are those of every attempt.
+func (m *method) headers(accept string) []RequestEditorFn {
+	editors := []RequestEditorFn{header("Accept", accept)}
+	return editors
 }
 
 func header(name, value string) RequestEditorFn {

@@ -111,7 +111,7 @@ func (s *stream) connect(ctx context.Context, yield func([]byte, error) bool) er
 	defer cancel()
 	silence := time.AfterFunc(s.client.silence, cancel)
 	defer silence.Stop()
-	editors := []RequestEditorFn{header("Accept", streamType)}
+	editors := s.method.headers(streamType)
 	if s.position != "" {
 		editors = append(editors, header("Last-Event-ID", s.position))
 	}

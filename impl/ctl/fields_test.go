@@ -28,6 +28,9 @@ func samples(f cli.Field) []sample {
 	case cli.Boolean:
 		return []sample{{[]string{flag}, "true"}, {[]string{flag + "=true"}, "true"}, {[]string{flag + "=false"}, "false"}}
 	case cli.Array:
+		if f.Element == cli.Object {
+			return []sample{{[]string{flag, `{"a":1}`, flag, "{ }"}, `[{"a":1},{}]`}}
+		}
 		return []sample{{[]string{flag, "a", flag, "b,c"}, `["a","b,c"]`}, {[]string{flag, ""}, `[""]`}}
 	case cli.JSON:
 		return []sample{{[]string{flag, `{"a":[1]}`}, `{"a":[1]}`}}
@@ -195,6 +198,10 @@ func TestEveryFlagRefusesOtherTypes(t *testing.T) {
 					wrong = []string{"yes", "1", "", "TRUE"}
 				case cli.String:
 					wrong = []string{"\xff"}
+				case cli.Array:
+					if f.Element == cli.Object {
+						wrong = []string{"", "a", "[]", "null", "{", "{}{}"}
+					}
 				}
 				for _, text := range wrong {
 					misused(t, s, g, m, f, append(args, "--"+f.Flag+"="+text))

@@ -77,6 +77,9 @@ func fieldHelp(f cli.Field) string {
 	if f.Type == cli.Array {
 		says = append(says, "may be repeated")
 	}
+	if f.Element == cli.Object {
+		says = append(says, "one JSON object each time")
+	}
 	if f.Limits != "" {
 		says = append(says, f.Limits)
 	}
@@ -84,7 +87,25 @@ func fieldHelp(f cli.Field) string {
 	if f.Notes != "" {
 		text = strings.TrimPrefix(text+"\n"+plain(f.Notes), "\n")
 	}
+	for _, member := range f.Members {
+		text += "\n" + memberHelp(member)
+	}
 	return text
+}
+
+// memberHelp is a member of the objects that a flag takes.
+func memberHelp(f cli.Field) string {
+	says := []string{string(f.Type)}
+	if f.Type == cli.Array {
+		says[0] += " of " + string(f.Element)
+	}
+	if f.Required {
+		says = append(says, "required")
+	}
+	if f.Limits != "" {
+		says = append(says, f.Limits)
+	}
+	return f.Path + ": " + strings.Join(says, "; ")
 }
 
 // writeRows writes flags and what is said of them, one below the other.

@@ -118,6 +118,72 @@ func TestSecretFields(t *testing.T) {
 	}
 }
 
+// itemGroups take an array of objects.
+var itemGroups = []cli.Group{{Name: "sites", Methods: []cli.Method{{
+	Name: "create", ID: "sites.create", Retry: cli.RetryNatural, Long: "Takes things.", Example: `{"things":[{"name":"a"},{"name":"it's"}]}`,
+	Fields: []cli.Field{
+		{Path: "things", Flag: "things", Type: cli.Array, Element: cli.Object, Required: true, Limits: "1-9 items", Members: []cli.Field{
+			{Path: "name", Type: cli.String, Required: true, Limits: "at most 4 characters"},
+			{Path: "tails", Type: cli.Array, Element: cli.String},
+		}},
+		{Path: "locks", Flag: "locks", Type: cli.Array, Element: cli.Object, Secret: true, Members: []cli.Field{
+			{Path: "code", Type: cli.String, Secret: true},
+		}},
+	},
+}}}}
+
+// The flag of an array of objects takes one of them each time, as JSON.
+func TestItemsThatAreObjects(t *testing.T) {
+	t.Parallel()
+	s := serve(t, ok(`{}`))
+	lock := write(t, 0o600, `{"code":"hunter2"}`)
+	b := bench{env: map[string]string{"BCCTL_SERVER": s.URL}, groups: itemGroups}
+	if code, _, stderr := b.run("sites", "create", "--things", `{ "name": "a" }`, "--things", `{"name":"b","tails":["x"]}`, "--locks", "@"+lock); code != 0 {
+		t.Fatal(stderr)
+	}
+	if _, body, _ := s.last(); body != `{"things":[{"name":"a"},{"name":"b","tails":["x"]}],"locks":[{"code":"hunter2"}]}` {
+		t.Errorf("it sends %s", body)
+	}
+	for arg, want := range map[string]string{
+		"":                 "no JSON object",
+		"a":                "no JSON object",
+		`{"name":"a"`:      "no JSON object",
+		`{}{}`:             "no JSON object",
+		`[{}]`:             "no object",
+		`"a"`:              "no object",
+		"null":             "no object",
+		"{\"a\":\"\xff\"}": "not valid UTF-8",
+	} {
+		code, _, stderr := b.run("sites", "create", "--things", arg)
+		if code != 2 || !strings.Contains(stderr, "--things") || !strings.Contains(stderr, want) || !strings.Contains(stderr, "1-9 items") {
+			t.Errorf("--things %s: exit %d: %s", arg, code, stderr)
+		}
+	}
+	broken := write(t, 0o600, `{"code":hunter2}`)
+	for _, arg := range []string{`{"code":"hunter2"}`, "@" + broken} {
+		if code, _, stderr := b.run("sites", "create", "--things", `{}`, "--locks", arg); code != 2 || strings.Contains(stderr, "hunter") {
+			t.Errorf("--locks %s: exit %d: %s", arg, code, stderr)
+		}
+	}
+	if len(s.paths) != 1 {
+		t.Errorf("%d calls were sent", len(s.paths))
+	}
+}
+
+// Its help says what the objects are made of.
+func TestHelpOfItemsThatAreObjects(t *testing.T) {
+	t.Parallel()
+	_, stdout, _ := bench{groups: itemGroups}.run("sites", "create", "--help")
+	for _, want := range []string{
+		"--things json", "required; may be repeated; one JSON object each time; 1-9 items\n", " name: string; required; at most 4 characters\n",
+		" tails: array of string\n", "--locks @file", `--things '{"name":"a"}'`, `--things '{"name":"it'\''s"}'`,
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the help lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
 func FuzzTree(f *testing.F) {
 	for _, text := range []string{`{"a":[1,"\u0041",{}],"a":null}`, `[]`, `-1.5e3`, `{"":{"":{}}}`, ` "x" `, `{`, `[1,]`, `[1e700]`} {
 		f.Add(text)

@@ -29,6 +29,8 @@ func (v *value) Type() string {
 	switch {
 	case v.field.Secret:
 		return "@file"
+	case v.field.Type == cli.Array && v.field.Element == cli.Object:
+		return string(cli.JSON)
 	case v.field.Type == cli.Array:
 		return string(v.field.Element)
 	}
@@ -98,6 +100,15 @@ func nodeOf(kind cli.Type, text string) (*node, error) {
 		n, err := parseJSON([]byte(text))
 		if err != nil {
 			return nil, fmt.Errorf("%q is no JSON: %w", text, err)
+		}
+		return n, nil
+	case cli.Object: // of which some part may be secret, so that the text is not repeated
+		n, err := parseJSON([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("this is no JSON object: %w", err)
+		}
+		if n.kind != objectNode {
+			return nil, errors.New("this is JSON and no object: {…}")
 		}
 		return n, nil
 	}

@@ -63,6 +63,16 @@ func (c *checker) answers() {
 			c.wrong.add(at, "the rule %s is missing; decoders refuse with it", name)
 		}
 	}
+	for _, r := range c.reasons {
+		c.code(r.code)
+	}
+}
+
+// code refuses a code that errors.md does not declare.
+func (c *checker) code(name cell) {
+	if _, ok := find(c.codes, func(o *code) bool { return o.name == name.text }); !ok && len(c.codes) > 0 {
+		c.wrong.add(name.at, "unknown error code %q; errors.md declares the codes", name.text)
+	}
 }
 
 func (c *checker) isTenant(name string) bool {

@@ -1,16 +1,26 @@
 package main
 
-// inputs checks one object of an input and the objects inside it.
-func (c *checker) inputs(at position, what string, fields []*field) {
+// maxNesting is the deepest level of an input that an object or array can stand
+// on. Values that do not belong there are nested, too, and still no deeper than
+// decoders read.
+const maxNesting = maxDepth - 4
+
+// inputs checks one object of an input and what is inside it. The object stands
+// on a level of nesting, of which the body is the first.
+func (c *checker) inputs(at position, what string, fields []*field, level int) {
 	const most = 64
 	if len(fields) > most {
 		c.wrong.add(at, "%s has %d fields, and one object can have %d", what, len(fields), most)
+	}
+	if level > maxNesting {
+		c.wrong.add(at, "%s nests deeper than %d levels", what, maxNesting)
+		return
 	}
 	for _, f := range fields {
 		kind := f.kind
 		if kind == kindArray {
 			kind = f.element
-			if kind != kindString && kind != kindInteger && kind != kindEnum {
+			if kind != kindString && kind != kindInteger && kind != kindEnum && kind != kindObject {
 				c.wrong.add(f.typeAt, "an input cannot have an array of %ss", kind)
 				continue
 			}
@@ -25,7 +35,11 @@ func (c *checker) inputs(at position, what string, fields []*field) {
 			if len(f.fields) == 0 {
 				c.wrong.add(f.at, "the object %s has no fields; add rows %s.…", f.path, f.path)
 			}
-			c.inputs(f.at, "the object "+f.path, f.fields)
+			inside := level + 1
+			if f.kind == kindArray {
+				inside++
+			}
+			c.inputs(f.at, "the object "+f.path, f.fields, inside)
 		case kindInteger:
 			if !f.limit.hasRange {
 				c.wrong.add(f.at, "the integer %s has no range; add \"A-B\"", f.path)

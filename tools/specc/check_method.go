@@ -6,18 +6,17 @@ func (c *checker) method(m *method) {
 	c.facts(m)
 	c.authorization(m)
 	c.stream(m)
+	c.otherStatus(m)
 	c.retry(m)
 	for _, e := range m.errors {
-		if _, ok := find(c.codes, func(o *code) bool { return o.name == e.name.text }); !ok && len(c.codes) > 0 {
-			c.wrong.add(e.name.at, "unknown error code %q; errors.md declares the codes", e.name.text)
-		}
+		c.code(e.name)
 	}
 	for _, e := range m.events {
 		if _, ok := find(c.spec.events, func(o *event) bool { return o.name == e.name.text }); !ok {
 			c.wrong.add(e.name.at, "unknown event %q; declare it in a section \"## Events\"", e.name.text)
 		}
 	}
-	c.inputs(m.at, "the input of "+m.id(), m.input)
+	c.inputs(m.at, "the input of "+m.id(), m.input, 1)
 	c.outputs(m)
 	c.example(m, m.request, &field{kind: kindObject, fields: m.input}, true)
 	if m.stream == nil {
@@ -31,7 +30,7 @@ func (c *checker) facts(m *method) {
 	for _, t := range m.targets {
 		kinds = append(kinds, t.kind)
 	}
-	authorization := ""
+	authorization := string(m.decides)
 	if len(kinds) > 0 {
 		authorization = m.action + " @ " + strings.Join(kinds, " or ")
 	}
@@ -53,12 +52,12 @@ func (c *checker) facts(m *method) {
 
 func (c *checker) authorization(m *method) {
 	if m.action == "" {
-		return // which is said already
+		return // there is none, or it is said already
 	}
 	c.action(m.facts.authorization.at, m.action)
 	for _, further := range m.also {
 		c.action(further.at, further.action)
-		if f := fieldAt(m.input, further.when); f == nil || f.kind != kindBoolean {
+		if f := fieldAt(m.input, further.when); f == nil || f.kind != kindBoolean || f.inItems() {
 			c.wrong.add(further.at, "the further action %s hangs on %q, which is no boolean of the input", further.action, further.when)
 		}
 	}
@@ -100,6 +99,16 @@ func (c *checker) stream(m *method) {
 	}
 }
 
+// otherStatus checks that an answer says by itself which status it has.
+func (c *checker) otherStatus(m *method) {
+	if m.other == nil {
+		return
+	}
+	if f := fieldNamed(m.output, m.other.when); f == nil || f.required || f.once {
+		c.wrong.add(m.other.at, "the status %d hangs on %q, which is no optional field of the output", m.other.status, m.other.when)
+	}
+}
+
 func (c *checker) action(at position, name string) {
 	if _, ok := find(c.grants, func(g *grant) bool { return g.action == name }); !ok && len(c.grants) > 0 {
 		c.wrong.add(at, "unknown action %q; roles.md declares the actions", name)
@@ -111,6 +120,8 @@ func (c *checker) retry(m *method) {
 	switch {
 	case m.retry == "":
 		// which is said already
+	case m.retry == "key" && m.decides != byAction:
+		c.wrong.add(m.at, "the method %s has the authorization %s, so that nobody is there whose key it could be; its Retry is natural or none", m.name, m.decides)
 	case m.retry == "key" && (key == nil || key.kind != kindString || !key.required):
 		c.wrong.add(m.at, "the method %s is retried by key and has no required string idempotencyKey", m.name)
 	case m.retry != "key" && key != nil:

@@ -5,11 +5,11 @@ import "slices"
 // reserved are names that generated packages have whatever the pages say.
 var reserved = []string{
 	// the OpenAPI documents
-	"Problem", "Violation", "ViolationRule",
+	"Problem", "ProblemReason", "Violation", "ViolationRule",
 	// api
 	"Method", "Methods", "Retry", "RetryKey", "RetryNatural", "RetryNone",
 	"Replay", "ReplayNever", "ReplayBeforeDecision", "ReplayAfterDecision",
-	"Resource", "ResourceType", "ComputePool", "ComputeSite", "Tenant", "Groups",
+	"Credential", "CredentialAPIKey", "CredentialJoinToken", "CredentialNodeCertificate", "Resource", "ResourceType", "ComputePool", "ComputeSite", "Tenant", "Groups",
 	// api, by oapi-codegen
 	"Handler", "HandlerFromMux", "HandlerFromMuxWithBaseURL", "HandlerWithOptions", "InvalidParamFormatError", "MiddlewareFunc",
 	"NewStrictHandler", "NewStrictHandlerWithOptions", "RequiredHeaderError", "RequiredParamError", "ServeMux", "ServerInterface",
@@ -58,12 +58,15 @@ func (c *checker) names() {
 			}
 		}
 	}
-	problems := &namer{c.wrong, map[string]string{"Code": "what specc writes by itself"}}
+	problems := &namer{c.wrong, map[string]string{"Code": "what specc writes by itself", "Reason": "what specc writes by itself"}}
 	for _, o := range c.codes {
 		problems.claim(o.at, goConstant(o.name), "the code "+o.name)
 	}
 	for _, r := range c.rules {
 		problems.claim(r.at, "Rule"+goName(r.name), "the rule "+r.name)
+	}
+	for _, r := range c.reasons {
+		problems.claim(r.at, "Reason"+goName(r.name), "the reason "+r.name)
 	}
 }
 
@@ -86,8 +89,8 @@ func (n *namer) object(at position, name, what string, fields []*field) {
 	n.claim(at, name, what)
 	for _, f := range fields {
 		switch {
-		case f.kind == kindObject && len(f.fields) > 0:
-			n.object(f.at, name+goName(f.name), "the object "+f.path, f.fields)
+		case len(f.fields) > 0:
+			n.object(f.at, f.typeName(name), "the object "+f.path, f.fields)
 		case f.scalar == nil && slices.Contains([]kind{f.kind, f.element}, kindEnum):
 			n.claim(f.at, name+goName(f.name), "the list of "+f.path)
 		}

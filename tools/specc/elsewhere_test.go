@@ -11,7 +11,8 @@ import (
 )
 
 // TestElsewhere compiles a spec of somebody else, in a module of their own: the
-// result builds, its decoders hold its corpus, and a method that is added to a
+// result builds, its decoders hold its corpus, its client and server understand
+// each other, and a method that is added to a
 // page is all that the server then lacks.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
@@ -24,7 +25,7 @@ func TestElsewhere(t *testing.T) {
 		t.Fatalf("what specc wrote does not build: %v\n%s", err, out)
 	}
 	if out, err := e.command("go", "test", "."); err != nil {
-		t.Errorf("its decoders break its corpus: %v\n%s", err, out)
+		t.Errorf("its decoders break its corpus, or its client is not what its server needs: %v\n%s", err, out)
 	}
 
 	page := filepath.Join(e.dir, "spec", "yards.md")
@@ -77,6 +78,7 @@ func newElsewhere(t *testing.T) *elsewhere {
 		"../../go.sum":                          "go.sum",
 		"testdata/elsewhere/server.go.txt":      "server.go",
 		"testdata/elsewhere/corpus_test.go.txt": "corpus_test.go",
+		"testdata/elsewhere/calls_test.go.txt":  "calls_test.go",
 	} {
 		text, err := os.ReadFile(from)
 		if err != nil {

@@ -17,16 +17,22 @@ var (
 func (e *emitter) cli() error {
 	var groups []cliGroup
 	for _, g := range e.spec.groups {
-		if slices.Contains(cliCommands, kebab(g.name)) {
-			return fmt.Errorf("%s: the group cannot be called %s, since the command line has a command of this name", g.at, g.name)
-		}
 		group := cliGroup{Name: kebab(g.name), Short: firstSentence(g.prose), Long: g.prose}
 		for _, m := range g.methods {
+			if m.decides != byAction {
+				continue // a daemon calls it, with what no person has
+			}
 			command, err := cliCommand(m)
 			if err != nil {
 				return err
 			}
 			group.Methods = append(group.Methods, command)
+		}
+		switch {
+		case len(group.Methods) == 0:
+			continue
+		case slices.Contains(cliCommands, group.Name):
+			return fmt.Errorf("%s: the group cannot be called %s, since the command line has a command of this name", g.at, g.name)
 		}
 		groups = append(groups, group)
 	}
@@ -50,6 +56,7 @@ type (
 		Path, Flag, Type, Element, Limits, Default, Notes string
 		Values                                            []string
 		Required, Secret                                  bool
+		Members                                           []cliField
 	}
 	cliColumn struct {
 		Path string
@@ -90,7 +97,10 @@ func cliCommand(m *method) (cliMethod, error) {
 	var err error
 	walk(m.input, func(f *field) {
 		view := cliFieldOf(f)
-		if slices.Contains(cliFlags, view.Flag) {
+		switch {
+		case f.inItems():
+			return // it stands among the members of the array
+		case slices.Contains(cliFlags, view.Flag):
 			err = fmt.Errorf("%s: the field %s cannot have the flag --%s, which the command line has for itself; rename it", f.at, f.path, view.Flag)
 		}
 		command.Fields = append(command.Fields, view)
@@ -100,6 +110,8 @@ func cliCommand(m *method) (cliMethod, error) {
 }
 
 // cliFieldOf is a field as a flag; the flags of an object are those of its fields.
+// The flag of an array of objects takes a whole item, of which no part may be
+// among the arguments of a process where one is secret.
 func cliFieldOf(f *field) cliField {
 	view := cliField{
 		Path: f.path, Type: cliType(f, f.kind), Limits: limitText(f), Default: f.limit.deflt,
@@ -107,6 +119,12 @@ func cliFieldOf(f *field) cliField {
 	}
 	if f.kind == kindArray {
 		view.Element = cliType(f, f.element)
+		walk(f.fields, func(inner *field) {
+			member := cliFieldOf(inner)
+			member.Path, member.Flag = strings.TrimPrefix(inner.path, f.path+"."), ""
+			view.Secret = view.Secret || member.Secret
+			view.Members = append(view.Members, member)
+		})
 	}
 	if f.scalar != nil {
 		view.Notes = f.scalar.notes

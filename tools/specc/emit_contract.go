@@ -108,14 +108,14 @@ func (w *contractWriter) add(c contractCase, field, what, body string) {
 
 // trial adds the body in which a field has a certain value.
 func (w *contractWriter) trial(f *field, t trial) {
-	body := w.base.with(f, t.raw).String()
+	body := w.base.with(f, t.raw)
 	switch {
 	case t.rule == "":
-		w.accept(f.path, t.what, body)
+		w.accept(f.path, t.what, body.String())
 	case t.rule == "json":
-		w.refuse(f.path, t.what, body, "", t.rule)
+		w.refuse(f.path, t.what, body.String(), "", t.rule)
 	default:
-		w.refuse(f.path, t.what, body, f.path+t.at, t.rule)
+		w.refuse(f.path, t.what, body.String(), body.place(f)+t.at, t.rule)
 	}
 }
 
@@ -123,25 +123,30 @@ func (w *contractWriter) trial(f *field, t trial) {
 // another name.
 func (w *contractWriter) presence(f *field) {
 	valid := w.base.with(f, validOf(f))
+	place := valid.place(f)
 	if without, ok := valid.without(f); ok && f.required {
-		w.refuse(f.path, "missing", without.String(), f.path, "required")
+		w.refuse(f.path, "missing", without.String(), place, "required")
 	} else if ok {
 		w.accept(f.path, "absent", without.String())
 	}
 	name, value := quoted(f.name), validOf(f)
 	escaped := `"` + escapes(f.name[:1]) + f.name[1:] + `"`
-	w.refuse(f.path, "twice", valid.also(f, name, value).String(), f.path, "duplicate")
-	w.refuse(f.path, "twice, once with an escaped name", valid.also(f, escaped, value).String(), f.path, "duplicate")
+	w.refuse(f.path, "twice", valid.also(f, name, value).String(), place, "duplicate")
+	w.refuse(f.path, "twice, once with an escaped name", valid.also(f, escaped, value).String(), place, "duplicate")
 	w.accept(f.path, "escaped name", valid.renamed(f, escaped).String())
 	loud := strings.ToUpper(f.name)
-	at := strings.TrimSuffix(f.path, f.name) + loud
+	at := strings.TrimSuffix(place, f.name) + loud
 	w.refuse(f.path, "name in capitals", valid.also(f, quoted(loud), value).String(), at, "unknown")
 }
 
 // wholeBodies adds what is decided before any field is.
 func (w *contractWriter) wholeBodies() {
 	base := w.base.String()
-	inside := strings.TrimSuffix(base, "}")
+	inside, comma := strings.TrimSuffix(base, "}"), ""
+	if len(w.base.members) > 0 {
+		comma = ","
+	}
+	also := func(member string) string { return inside + comma + member + "}" }
 	w.accept("", "example", base)
 	w.accept("", "white space around it", "\r\n\t "+base+" \t\r\n")
 	w.accept("", "white space inside it", w.base.spaced())
@@ -157,14 +162,14 @@ func (w *contractWriter) wholeBodies() {
 		{"true", "true", "", "type"},
 		{"no JSON", "tenantId=acme", "", "json"},
 		{"cut behind the bracket", "{", "", "json"},
-		{"cut inside a name", base[:4], "", "json"},
+		{"cut inside a name", `{"te`, "", "json"},
 		{"cut at the end", inside, "", "json"},
 		{"comma at the end", inside + ",}", "", "json"},
 		{"comma at the start", "{," + base[1:], "", "json"},
 		{"comment", inside + "/**/}", "", "json"},
-		{"name without quotes", inside + ",zzz:1}", "", "json"},
-		{"name in single quotes", inside + ",'zzz':1}", "", "json"},
-		{"no colon", inside + `,"zzz" 1}`, "", "json"},
+		{"name without quotes", also("zzz:1"), "", "json"},
+		{"name in single quotes", also("'zzz':1"), "", "json"},
+		{"no colon", also(`"zzz" 1`), "", "json"},
 		{"no-break space", "{\u00a0" + base[1:], "", "json"},
 		{"trailing text", base + "x", "", "trailing"},
 		{"trailing comma", base + ",", "", "trailing"},
@@ -173,16 +178,16 @@ func (w *contractWriter) wholeBodies() {
 		{"a second value", base + "\n" + base, "", "trailing"},
 		{"byte order mark", "\ufeff" + base, "", "encoding"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", "", "json"},
-		{"unknown member", inside + `,"zzz":1}`, "zzz", "unknown"},
-		{"unknown member that is null", inside + `,"zzz":null}`, "zzz", "unknown"},
-		{"unknown member first", `{"zzz":{"a":[1,"b"]},` + base[1:], "zzz", "unknown"},
-		{"member without a name", inside + `,"":1}`, `""`, "unknown"},
-		{"__proto__", inside + `,"__proto__":{}}`, "__proto__", "unknown"},
-		{"name with a lone surrogate", inside + `,"\ud800":1}`, "\ufffd", "encoding"},
-		{"name that is not UTF-8", inside + ",\"\xff\":1}", "\ufffd", "encoding"},
-		{"nested as deep as can be", inside + `,"zzz":` + nested(maxDepth-1) + "}", "zzz", "unknown"},
-		{"nested too deep", inside + `,"zzz":` + nested(maxDepth) + "}", "zzz", "depth"},
-		{"nested far too deep", inside + `,"zzz":` + nested(20*maxDepth) + "}", "zzz", "depth"},
+		{"unknown member", also(`"zzz":1`), "zzz", "unknown"},
+		{"unknown member that is null", also(`"zzz":null`), "zzz", "unknown"},
+		{"unknown member first", `{"zzz":{"a":[1,"b"]}` + comma + base[1:], "zzz", "unknown"},
+		{"member without a name", also(`"":1`), `""`, "unknown"},
+		{"__proto__", also(`"__proto__":{}`), "__proto__", "unknown"},
+		{"name with a lone surrogate", also(`"\ud800":1`), "\ufffd", "encoding"},
+		{"name that is not UTF-8", also("\"\xff\":1"), "\ufffd", "encoding"},
+		{"nested as deep as can be", also(`"zzz":` + nested(maxDepth-1)), "zzz", "unknown"},
+		{"nested too deep", also(`"zzz":` + nested(maxDepth)), "zzz", "depth"},
+		{"nested far too deep", also(`"zzz":` + nested(20*maxDepth)), "zzz", "depth"},
 		{"arrays nested too deep", nested(maxDepth + 1), "", "depth"},
 	} {
 		w.refuse("", c.what, c.body, c.at, c.rule)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -15,7 +16,8 @@ type draftMember struct {
 	field  *field // nil for one that is not in the table
 	name   string // with its quotes
 	raw    string
-	inside *draft // instead of raw, for an object
+	inside *draft   // instead of raw, for an object
+	items  []*draft // instead of raw, for an array of objects
 }
 
 // draftOf is the example of a method. What its example keeps sealed gets a value.
@@ -33,9 +35,16 @@ func readDraft(decoder *json.Decoder, fields []*field) *draft {
 		name, _ := decoder.Token()
 		f := fieldNamed(fields, name.(string))
 		member := draftMember{field: f, name: quoted(f.name)}
-		if f.kind == kindObject {
+		switch {
+		case f.kind == kindObject:
 			member.inside = readDraft(decoder, f.fields)
-		} else {
+		case f.nests():
+			decoder.Token()
+			for decoder.More() {
+				member.items = append(member.items, readDraft(decoder, f.fields))
+			}
+			decoder.Token()
+		default:
 			var raw json.RawMessage
 			decoder.Decode(&raw)
 			var short bytes.Buffer
@@ -64,20 +73,34 @@ func (d *draft) join(open, colon, comma, shut string) string {
 			out.WriteString(comma)
 		}
 		out.WriteString(m.name + colon)
-		if m.inside != nil {
+		switch {
+		case m.inside != nil:
 			out.WriteString(m.inside.join(open, colon, comma, shut))
-		} else {
+		case m.raw == "":
+			var items []string
+			for _, item := range m.items {
+				items = append(items, item.join(open, colon, comma, shut))
+			}
+			out.WriteString("[" + strings.Join(items, comma) + "]")
+		default:
 			out.WriteString(m.raw)
 		}
 	}
 	return out.String() + shut
 }
 
-func (d *draft) clone() *draft {
+func (d *draft) clone() *draft { return d.each((*draft).clone) }
+
+// each is the object with another in the place of each one inside it.
+func (d *draft) each(other func(*draft) *draft) *draft {
 	out := &draft{slices.Clone(d.members)}
 	for i, m := range out.members {
 		if m.inside != nil {
-			out.members[i].inside = m.inside.clone()
+			out.members[i].inside = other(m.inside)
+		}
+		out.members[i].items = nil
+		for _, item := range m.items {
+			out.members[i].items = append(out.members[i].items, other(item))
 		}
 	}
 	return out
@@ -89,13 +112,8 @@ func (d *draft) index(f *field) int {
 
 // reversed is the object with its members and theirs from the last to the first.
 func (d *draft) reversed() *draft {
-	out := d.clone()
+	out := d.each((*draft).reversed)
 	slices.Reverse(out.members)
-	for i, m := range out.members {
-		if m.inside != nil {
-			out.members[i].inside = m.inside.reversed()
-		}
-	}
 	return out
 }
 
@@ -121,23 +139,42 @@ func (d *draft) set(m draftMember) {
 	d.members = slices.Insert(d.members, at, m)
 }
 
-// owner is the object of the body that a field stands in.
+// owner is the object of the body that a field stands in, which of several items
+// is the last. It is made where there is none.
 func (d *draft) owner(f *field) *draft {
 	if f.owner == nil {
 		return d
 	}
 	above := d.owner(f.owner)
-	if at := above.index(f.owner); at >= 0 {
-		return above.members[at].inside
+	at := above.index(f.owner)
+	if at < 0 {
+		above.set(draftMember{field: f.owner, name: quoted(f.owner.name)})
+		at = above.index(f.owner)
 	}
-	made := &draft{}
-	for _, child := range f.owner.fields {
-		if child.required && child != f {
-			made.set(draftMember{field: child, name: quoted(child.name), raw: validOf(child)})
-		}
+	m := &above.members[at]
+	switch {
+	case f.owner.kind == kindObject && m.inside == nil:
+		m.inside = needsOf(f.owner)
+	case f.owner.kind == kindArray && len(m.items) == 0:
+		m.items = append(validItems(f.owner, f.owner.limit.minItems-1), needsOf(f.owner))
 	}
-	above.set(draftMember{field: f.owner, name: quoted(f.owner.name), inside: made})
-	return made
+	if f.owner.kind == kindArray {
+		return m.items[len(m.items)-1]
+	}
+	return m.inside
+}
+
+// place is the path of a field in the body.
+func (d *draft) place(f *field) string {
+	if f.owner == nil {
+		return f.name
+	}
+	at := d.place(f.owner)
+	if f.owner.kind == kindArray {
+		items := d.owner(f.owner).members[d.owner(f.owner).index(f.owner)].items
+		at += fmt.Sprintf("[%d]", len(items)-1)
+	}
+	return at + "." + f.name
 }
 
 // without is the body without a field. It reports false where the object that it
@@ -151,7 +188,7 @@ func (d *draft) without(f *field) (*draft, bool) {
 	}
 	for _, sibling := range f.owner.fields {
 		if sibling != f {
-			owner.set(draftMember{field: sibling, name: quoted(sibling.name), raw: validOf(sibling)})
+			owner.set(validMember(sibling))
 			return out, true
 		}
 	}

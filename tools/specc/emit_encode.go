@@ -16,7 +16,11 @@ func (e *emitter) encoders() error {
 			}
 			name := goName(m.operation())
 			v.object(name+"Output", m.output)
-			v.Answers = append(v.Answers, name)
+			answer := encodedAnswer{Name: name}
+			if m.other != nil {
+				answer.Status, answer.When = m.other.status, goName(m.other.when)
+			}
+			v.Answers = append(v.Answers, answer)
 		}
 	}
 	return e.goFile("api/encode.gen.go", "api_encode.tmpl", v)
@@ -25,7 +29,15 @@ func (e *emitter) encoders() error {
 type encoderView struct {
 	*view
 	Objects []encodedObject
-	Answers []string // operations with one answer
+	Answers []encodedAnswer
+}
+
+// An encodedAnswer is an operation with one answer, and the status of those
+// answers in which an optional field is there.
+type encodedAnswer struct {
+	Name   string
+	Status int // 0: there is no other than 200
+	When   string
 }
 
 type encodedObject struct {

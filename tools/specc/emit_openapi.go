@@ -14,7 +14,10 @@ import (
 	"github.com/bettercompute/bettercompute/tools/specc/regex"
 )
 
-const problemType = "application/problem+json"
+const (
+	jsonType    = "application/json"
+	problemType = "application/problem+json"
+)
 
 // openAPI writes the published 3.1 document and the 3.0 one for tools that need it.
 func (e *emitter) openAPI() error {
@@ -83,10 +86,7 @@ func (d *documentWriter) document() object {
 	if !d.forGo {
 		components = components.with("responses", d.responses()).with("headers", answerHeaders())
 	}
-	components = components.with("securitySchemes", object{{"apiKey", object{
-		{"type", "http"}, {"scheme", "bearer"},
-		{"description", "An API key in its bearer form `bck_<id>.<secret>`."},
-	}}})
+	components = components.with("securitySchemes", d.securitySchemes())
 	return object{
 		{"openapi", d.version},
 		{"info", object{
@@ -109,21 +109,26 @@ func (d *documentWriter) operation(m *method) object {
 		{"operationId", m.operation()},
 		{"tags", []any{m.group.name}},
 		{"summary", m.summary},
-		{"description", m.prose},
+		{"description", d.description(m)},
 	}
 	if m.stream != nil {
 		o = o.with("parameters", []any{d.resumeHeader(m)})
 	}
-	return o.with("requestBody", object{
+	o = o.with("requestBody", object{
 		{"required", true},
-		{"content", object{{"application/json", object{
+		{"content", object{{jsonType, object{
 			{"schema", reference(goName(m.operation()) + "Input")},
 			{"example", json.RawMessage(m.request.text)},
 		}}}},
-	}).with("responses", d.operationResponses(m)).
-		with("x-kind", m.kind).
-		with("x-action", m.action).
-		with("x-retry", m.retry)
+	}).with("responses", d.operationResponses(m))
+	if m.decides != byAction {
+		o = o.with("security", d.security(m.decides))
+	}
+	o = o.with("x-kind", m.kind)
+	if m.decides == byAction {
+		o = o.with("x-action", m.action)
+	}
+	return o.with("x-retry", m.retry)
 }
 
 // resumeHeader is the header with which a client goes on with a stream; its
@@ -132,40 +137,58 @@ func (d *documentWriter) resumeHeader(m *method) object {
 	o := object{
 		{"name", "Last-Event-ID"}, {"in", "header"}, {"required", false},
 		{"description", "The id of the last message received; it wins over `" + m.stream.after + "`."},
-		{"schema", d.fieldSchema(fieldNamed(m.input, m.stream.after))},
+		{"schema", d.fieldSchema("", fieldNamed(m.input, m.stream.after))},
 	}
-	var request map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(m.request.text), &request); err == nil && request[m.stream.after] != nil {
-		o = o.with("example", request[m.stream.after])
+	if example := m.request.member(m.stream.after); example != nil {
+		o = o.with("example", example)
 	}
 	return o
 }
 
 func (d *documentWriter) operationResponses(m *method) object {
-	description, content := m.summary, object(nil)
+	answers := object{}
 	if m.stream != nil {
-		description = "A stream of server-sent events; the schema is that of one of them."
-		content = object{{"text/event-stream", object{{"schema", d.messageSchema(m)}}}}
+		answers = answers.with("200", d.success(
+			"A stream of server-sent events; the schema is that of one of them.", "text/event-stream", object{{"schema", d.messageSchema(m)}}))
 	} else {
-		content = object{{"application/json", object{
-			{"schema", reference(goName(m.operation()) + "Output")},
-			{"example", json.RawMessage(m.answer.text)},
-		}}}
+		answers = d.successes(m)
 	}
 	if d.forGo {
-		return object{{"200", object{{"description", description}, {"content", content}}}}
+		return answers
 	}
-	answers := object{{"200", object{
-		{"description", description},
-		{"headers", d.headersOf(http.StatusOK)},
-		{"content", content},
-	}}}
 	for _, status := range d.statuses() {
 		if slices.ContainsFunc(d.codes, func(c *code) bool { return c.status == status && d.mayAnswer(m, c) }) {
 			answers = answers.with(strconv.Itoa(status), object{{"$ref", "#/components/responses/" + responseName(status)}})
 		}
 	}
 	return answers
+}
+
+// successes are the statuses of an answer that is no stream, all of one schema;
+// the example stands where it belongs. Generated Go knows of one: our encoder
+// writes the other status.
+func (d *documentWriter) successes(m *method) object {
+	schema := object{{"schema", reference(goName(m.operation()) + "Output")}}
+	shown := schema.with("example", json.RawMessage(m.answer.text))
+	if m.other == nil || d.forGo {
+		return object{{"200", d.success(m.summary, jsonType, shown)}}
+	}
+	usual, other := shown, schema
+	if m.answer.member(m.other.when) != nil {
+		usual, other = schema, shown
+	}
+	return object{
+		{"200", d.success(m.summary, jsonType, usual)},
+		{strconv.Itoa(m.other.status), d.success("The answer holds `"+m.other.when+"`.", jsonType, other)},
+	}
+}
+
+func (d *documentWriter) success(description, media string, content object) object {
+	o := object{{"description", description}}
+	if !d.forGo {
+		o = o.with("headers", d.headersOf(http.StatusOK))
+	}
+	return o.with("content", object{{media, content}})
 }
 
 // mayAnswer reports whether a method can be refused with a code: where it
@@ -194,8 +217,8 @@ func (d *documentWriter) messageSchema(m *method) object {
 	return object{
 		{"type", "object"},
 		{"properties", object{
-			{"id", d.fieldSchema(fieldNamed(m.stream.record.fields, "cursor"))},
-			{"event", d.fieldSchema(fieldNamed(m.stream.record.fields, "type"))},
+			{"id", d.fieldSchema("", fieldNamed(m.stream.record.fields, "cursor"))},
+			{"event", d.fieldSchema("", fieldNamed(m.stream.record.fields, "type"))},
 			{"data", data},
 		}},
 		{"required", []any{"id", "event", "data"}},

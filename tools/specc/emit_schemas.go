@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 )
 
@@ -49,12 +50,10 @@ func (d *documentWriter) mine(name string, schema object) object {
 func (d *documentWriter) objectSchemas(all *object, name string, fields []*field, limit limits, prose string, strict bool) {
 	properties, required := object{}, []any{}
 	for i, f := range fields {
-		schema := d.fieldSchema(f)
-		if f.kind == kindObject && len(f.fields) > 0 {
-			inner := name + goName(f.name)
-			d.objectSchemas(all, inner, f.fields, f.limit, f.notes, strict)
-			schema = d.described(f, reference(inner))
+		if len(f.fields) > 0 {
+			d.objectSchemas(all, f.typeName(name), f.fields, f.limit, f.notes, strict)
 		}
+		schema := d.fieldSchema(name, f)
 		properties = properties.with(f.name, d.ordered(schema, i))
 		if f.required {
 			required = append(required, f.name)
@@ -77,12 +76,12 @@ func (d *documentWriter) objectSchemas(all *object, name string, fields []*field
 	*all = all.with(name, o)
 }
 
-// fieldSchema is the schema of one field, but for objects with fields, which are named.
-func (d *documentWriter) fieldSchema(f *field) object {
+// fieldSchema is the schema of one field of the object that is named owner.
+func (d *documentWriter) fieldSchema(owner string, f *field) object {
 	if f.kind == kindArray {
-		item := *f
-		item.kind, item.notes = f.element, ""
-		o := object{{"type", "array"}, {"items", d.fieldSchema(&item)}}
+		item := elementOf(f)
+		item.notes = ""
+		o := object{{"type", "array"}, {"items", d.fieldSchema(owner, item)}}
 		if f.limit.minItems > 0 {
 			o = o.with("minItems", f.limit.minItems)
 		}
@@ -92,6 +91,8 @@ func (d *documentWriter) fieldSchema(f *field) object {
 		return d.described(f, o)
 	}
 	switch {
+	case len(f.fields) > 0:
+		return d.described(f, reference(f.typeName(owner)))
 	case f.record != nil:
 		return d.described(f, reference(goName(f.record.name)))
 	case f.kind == kindEnum && f.scalar != nil:
@@ -188,19 +189,25 @@ func (d *documentWriter) problemSchemas() object {
 	for _, r := range d.rules {
 		rules = append(rules, r.name)
 	}
+	members := object{
+		{"type", text("A URI that names the code.")},
+		{"title", text("The code in words.")},
+		{"status", object{{"type", "integer"}, {"description", "The HTTP status."}}},
+		{"code", reference("ErrorCode")},
+	}
+	if len(d.reasons) > 0 {
+		members = members.with("reason", d.reasonSchema())
+	}
+	members = append(members, object{
+		{"detail", text("What went wrong with this call.")},
+		{"requestId", text("The id under which the server's log has this call.")},
+		{"errors", object{{"type", "array"}, {"items", reference("Violation")}, {"description", "Everything that is wrong with the input."}}},
+	}...)
 	return object{
 		{"Problem", object{
 			{"type", "object"},
 			{"description", "An RFC 9457 problem: why a call was refused."},
-			{"properties", object{
-				{"type", text("A URI that names the code.")},
-				{"title", text("The code in words.")},
-				{"status", object{{"type", "integer"}, {"description", "The HTTP status."}}},
-				{"code", reference("ErrorCode")},
-				{"detail", text("What went wrong with this call.")},
-				{"requestId", text("The id under which the server's log has this call.")},
-				{"errors", object{{"type", "array"}, {"items", reference("Violation")}, {"description", "Everything that is wrong with the input."}}},
-			}},
+			{"properties", members},
 			{"required", []any{"type", "title", "status", "code", "detail", "requestId"}},
 		}},
 		{"Violation", object{
@@ -214,4 +221,15 @@ func (d *documentWriter) problemSchemas() object {
 			{"required", []any{"field", "rule", "message"}},
 		}},
 	}
+}
+
+// reasonSchema is the list of reasons with the code that each stands beside.
+func (d *documentWriter) reasonSchema() object {
+	var names []any
+	says := "Why, where the code does not say it."
+	for _, r := range d.reasons {
+		names = append(names, r.name)
+		says += fmt.Sprintf("\n- `%s` (%s): %s", r.name, r.code.text, r.meaning)
+	}
+	return object{{"type", "string"}, {"enum", names}, {"description", says}}
 }

@@ -72,7 +72,7 @@ type wireField struct {
 	Array                       *wireArray
 }
 
-type wireArray struct{ Min, Max string }
+type wireArray struct{ Item, Min, Max string }
 
 type wireDefault struct{ Go, Value string }
 
@@ -126,16 +126,16 @@ func (w *wireWriter) field(owner string, f *field, bit int) wireField {
 	out := wireField{Name: f.name, Go: goName(f.name), Bit: bit, Doc: limitText(f)}
 	out.Optional = !f.required && !f.limit.hasDefault && !f.defaulted() && f.kind != kindArray
 	if f.kind == kindArray {
-		element := *f
-		element.kind = f.element
-		out.Type, out.Decode = w.value(owner, &element)
+		out.Type, out.Decode = w.value(owner, elementOf(f))
+		if out.Object = f.nests(); out.Object {
+			w.object(out.Type, "is an item of the field "+f.path+".", f.fields, f.limit)
+		}
+		out.Array = &wireArray{out.Type, strconv.Itoa(f.limit.minItems), strconv.Itoa(f.limit.maxItems)}
 		out.Type = "[]" + out.Type
-		out.Array = &wireArray{strconv.Itoa(f.limit.minItems), strconv.Itoa(f.limit.maxItems)}
 		return out
 	}
 	out.Type, out.Decode = w.value(owner, f)
-	if f.kind == kindObject {
-		out.Object = true
+	if out.Object = f.nests(); out.Object {
 		w.object(out.Type, "is the field "+f.path+".", f.fields, f.limit)
 	}
 	if out.Optional {
@@ -158,7 +158,7 @@ func (w *wireWriter) value(owner string, f *field) (goType, decode string) {
 		}
 		return "string", fmt.Sprintf("d.OneOf([]string{%s})", quotedList(f.limit.enum))
 	case kindObject:
-		return owner + goName(f.name), ""
+		return f.typeName(owner), ""
 	default:
 		return "string", "decode" + w.text(owner, f) + "(d)"
 	}
@@ -205,7 +205,10 @@ func limitText(f *field) string {
 	if f.limit.maxItems > 0 {
 		says = append(says, fmt.Sprintf("%d-%d items", f.limit.minItems, f.limit.maxItems))
 	}
-	if f.limit.atLeastOne {
+	switch {
+	case f.limit.atLeastOne && f.kind == kindArray:
+		says = append(says, "at least one of the fields of each")
+	case f.limit.atLeastOne:
 		says = append(says, "at least one of its fields")
 	}
 	if f.limit.hasDefault {

@@ -30,6 +30,15 @@ func (c *checker) example(m *method, e example, shape *field, request bool) {
 	}
 }
 
+// member is a member of the example as it is written, or nil.
+func (e example) member(name string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(e.text), &members); err != nil {
+		return nil // checker.example has said why
+	}
+	return members[name]
+}
+
 type exampleReader struct {
 	decoder *json.Decoder
 	example example
@@ -126,7 +135,7 @@ func (r *exampleReader) array(f *field, path string) error {
 		if f.kind != kindArray {
 			r.bad(path, "is an array and must be %s", f.kind)
 		} else {
-			element = &field{kind: f.element, scalar: f.scalar, record: f.record, limit: f.limit}
+			element = elementOf(f)
 		}
 	}
 	count := 0

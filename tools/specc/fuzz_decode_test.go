@@ -18,7 +18,7 @@ import (
 )
 
 // decodedMethods are those whose decoders together hold all that a table can say.
-var decodedMethods = []string{"joinTokens.create", "pools.update", "events.list"}
+var decodedMethods = []string{"joinTokens.create", "pools.update", "events.list", "nodes.join", "inventory.import"}
 
 // FuzzDecodeInputs holds generated decoders against an oracle that shares nothing
 // with them: go-json-experiment/json and the tables, by package regexp.

@@ -11,6 +11,7 @@ import (
 var cellPool = []string{
 	"", "yes", "once", "string", "integer", "boolean", "time", "object", "array of string", "array of integer",
 	"array of Widget", "array of Color", "Widget", "Part", "Message", "Color", "Title", "Cursor", "Path", "Marks", "Role", "ErrorCode",
+	"array of object", "things", "things.name", "things.parts", "pins.tail", "claims.tails", "none", "self", "at least one of its fields; 1-2 items",
 	"one of a, b", "one of 1.0, 10", "array of one of a", "at most 5 characters", "at most 5 characters; matches `^[a-c]{1,9}$`",
 	"matches `^(?:a\\|bc)*[x-z]$`; at most 70 characters", "1-9", "-3--1", "1-9; default 4", "default true", "default red", "at most 3 items",
 	"0-3 items", "1-2; 1-2 items", "at least one of its fields", "secret", "secret; of it", "default `x`; at most 4 characters",
@@ -72,7 +73,7 @@ func FuzzEditPages(f *testing.F) {
 		}
 		f.Add(script)
 	}
-	names := []string{"widgets.md", "types.md", "widgets.md", "yards.md"}
+	names := []string{"widgets.md", "types.md", "widgets.md", "yards.md", "vaults.md", "vaults.md"}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		pages := maps.Clone(good)
 		edit(pages, names, script[:min(len(script), 40)])

@@ -104,7 +104,7 @@ func (p *parser) constraint(c cell, f *field) string {
 		limit.hasDefault, limit.deflt, limit.defaultAt = true, c.part(0, strings.TrimPrefix(text, "default ")).code(), c.at
 		return "default"
 	case text == "at least one of its fields":
-		p.mustBe(c, f.kind, kindObject)
+		p.mustBe(c, element, kindObject)
 		limit.atLeastOne = true
 		return text
 	case text == "secret":

@@ -1,7 +1,5 @@
 package main
 
-import "github.com/bettercompute/bettercompute/tools/specc/regex"
-
 // A spec is everything that the pages declare.
 type spec struct {
 	groups  []*group // in the order of their names
@@ -10,6 +8,7 @@ type spec struct {
 	events  []*event
 	codes   []*code
 	rules   []*rule
+	reasons []*reason
 	roles   []*role
 	grants  []*grant
 }
@@ -40,10 +39,12 @@ type method struct {
 	retry   string // key, natural or none
 	replay  string // "", before or after (the decision)
 	denial  string // hidden or shown
+	decides credential
 	action  string // compute:join-tokens:create
 	targets []target
 	also    []also
 	stream  *stream
+	other   *otherStatus
 
 	input   []*field
 	output  []*field
@@ -55,6 +56,23 @@ type method struct {
 
 // methodFacts are those facts that stand both in a group's table and in a method's bullets.
 type methodFacts struct{ kind, authorization, phase, status cell }
+
+// A credential is what a call is decided on: as the authorization says it, or
+// "" for an action.
+type credential string
+
+const (
+	byAction credential = ""     // what the bearer, an API key, may do
+	byToken  credential = "none" // the join token that is the bearer, without IAM
+	byNode   credential = "self" // the node whose client certificate was presented, without IAM
+)
+
+// An otherStatus is the status of an answer in which an optional field is there.
+type otherStatus struct {
+	status int
+	when   string
+	at     position
+}
 
 // A target is the one resource that a method is decided on: the first whose id is in the input.
 type target struct {
@@ -131,6 +149,14 @@ type rule struct {
 	meaning string
 }
 
+// A reason is what a problem's reason can say beside one code.
+type reason struct {
+	name    string // hardware_mismatch
+	at      position
+	code    cell
+	meaning string
+}
+
 // A role is what an API key may do.
 type role struct {
 	name     string
@@ -147,77 +173,11 @@ type grant struct {
 	scopes []string // as the roles stand
 }
 
-type kind int
-
-const (
-	kindString kind = iota
-	kindInteger
-	kindBoolean
-	kindTime
-	kindEnum
-	kindObject
-	kindArray
-	kindRecord
-)
-
-func (k kind) String() string {
-	return [...]string{"string", "integer", "boolean", "time", "one of", "object", "array", "record"}[k]
-}
-
-// A field is a row of an input, output, record or event table. An object's
-// fields are the rows below it with its name and a dot in front.
-type field struct {
-	name     string // the last part of the path
-	path     string // expect.mac
-	at       position
-	typeAt   position
-	kind     kind
-	scalar   *scalar // where the type is a named scalar (of the element, for an array)
-	record   *record // where the type is a record (of the element, for an array)
-	element  kind    // of an array
-	required bool    // input: must be given; output: always there
-	once     bool    // output: only in the answer of the call that made the record
-	limit    limits
-	notes    string
-	owner    *field // the object that it stands in
-	fields   []*field
-}
-
-// limits are what the constraint column says.
-type limits struct {
-	maxChars   int // 0: no limit
-	pattern    *regex.Pattern
-	patternAt  position
-	hasRange   bool
-	min, max   int64
-	hasDefault bool
-	deflt      string // as written
-	defaultAt  position
-	enum       []string
-	minItems   int
-	maxItems   int // 0: no limit
-	atLeastOne bool
-	secret     bool
-}
-
 // operation is the name of a method in OpenAPI and in Go: joinTokensCreate.
 func (m *method) operation() string { return m.group.name + capitalize(m.name) }
 
 // id is the name of a method in prose: joinTokens.create.
 func (m *method) id() string { return m.group.name + "." + m.name }
-
-// defaulted says that an object of an input is never absent: all its fields have defaults.
-func (f *field) defaulted() bool {
-	if f.kind != kindObject || f.required || f.limit.atLeastOne || len(f.fields) == 0 {
-		return false
-	}
-	for _, child := range f.fields {
-		if !child.limit.hasDefault && !child.defaulted() {
-			return false
-		}
-	}
-	return true
-}
 
 func find[T any](list []T, is func(T) bool) (found T, ok bool) {
 	for _, item := range list {
@@ -226,30 +186,4 @@ func find[T any](list []T, is func(T) bool) (found T, ok bool) {
 		}
 	}
 	return found, false
-}
-
-func fieldNamed(fields []*field, name string) *field {
-	f, _ := find(fields, func(f *field) bool { return f.name == name })
-	return f
-}
-
-// fieldAt returns the field with a dotted path, or nil.
-func fieldAt(fields []*field, path string) *field {
-	for _, f := range fields {
-		if f.path == path {
-			return f
-		}
-		if found := fieldAt(f.fields, path); found != nil {
-			return found
-		}
-	}
-	return nil
-}
-
-// walk visits fields and the fields inside them, in the order of the table.
-func walk(fields []*field, visit func(*field)) {
-	for _, f := range fields {
-		visit(f)
-		walk(f.fields, visit)
-	}
 }

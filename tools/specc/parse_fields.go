@@ -19,6 +19,9 @@ func (p *parser) inputFields(rows [][]cell) []*field {
 // outputFields reads an Output, record or event table.
 func (p *parser) outputFields(rows [][]cell) []*field {
 	return p.fields(rows, func(f *field, third, fourth cell) {
+		if f.kind == kindArray && f.element == kindObject {
+			p.wrong.add(f.typeAt, "an array of objects stands in inputs only; name a record for it")
+		}
 		f.once = third.text == "once"
 		f.required = !f.once && p.yes(third)
 		f.notes = fourth.text
@@ -31,7 +34,7 @@ func (p *parser) outputFields(rows [][]cell) []*field {
 
 // fields reads the rows of a field table: name and type are alike in all of
 // them, rest reads the third and fourth cell. A dotted name is a field of the
-// object above it.
+// object, or of each item of the array of objects, above it.
 func (p *parser) fields(rows [][]cell, rest func(f *field, third, fourth cell)) []*field {
 	var top []*field
 	for _, row := range rows {
@@ -49,8 +52,8 @@ func (p *parser) fields(rows [][]cell, rest func(f *field, third, fourth cell)) 
 		}
 		parentPath := strings.Join(parts[:len(parts)-1], ".")
 		parent := fieldAt(top, parentPath)
-		if parent == nil || parent.kind != kindObject {
-			p.wrong.add(f.at, "%s stands inside nothing; put a row for %s with type object above it", f.path, parentPath)
+		if parent == nil || !parent.nests() {
+			p.wrong.add(f.at, "%s stands inside nothing; put a row for %s with type object, or array of object, above it", f.path, parentPath)
 			continue
 		}
 		f.owner = parent
@@ -78,8 +81,8 @@ func (p *parser) fieldType(c cell, f *field) {
 	text := c.code()
 	if element, ok := strings.CutPrefix(text, "array of "); ok {
 		p.fieldType(c.span().part(len("array of "), element), f)
-		if f.kind == kindArray || f.kind == kindObject {
-			p.wrong.add(c.at, "an array of %ss cannot be written; name a record for it", f.kind)
+		if f.kind == kindArray {
+			p.wrong.add(c.at, "an array of arrays cannot be written; name a record for it")
 		}
 		f.element, f.kind = f.kind, kindArray
 		return

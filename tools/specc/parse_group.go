@@ -3,18 +3,11 @@ package main
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
 )
 
 var (
-	actionForm     = regexp.MustCompile(`^[a-z]+:[a-z]+(-[a-z]+)*:[a-z]+(-[a-z]+)*$`)
-	targetForm     = regexp.MustCompile(`^([a-z]+(?:-[a-z]+)*)/\{([A-Za-z0-9]+)\}(?: of \{([A-Za-z0-9]+)\})?$`)
-	alsoForm       = regexp.MustCompile("^`([^`]+)` when `([^`]+)`$")
-	streamForm     = regexp.MustCompile("^([A-Za-z0-9]+) after `([^`]+)`$")
-	statusForm     = regexp.MustCompile(`^(v[0-9]+\.[0-9]+) \(([a-z]+)\)$`)
-	eventNameForm  = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$`)
-	allowedTargets = []string{"compute-pool", "compute-site", "tenant"}
-	tableSections  = map[string][]string{
+	eventNameForm = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)+$`)
+	tableSections = map[string][]string{
 		"Input":  {"Field", "Type", "Required", "Constraints"},
 		"Output": {"Field", "Type", "Always", "Notes"},
 		"Errors": {"Code", "When"},
@@ -154,125 +147,4 @@ func (p *parser) examples(m *method, s section) {
 	case m.answer.text != "" && m.stream != nil:
 		p.wrong.add(m.answer.at, "the method %s answers with a stream; drop the block \"json response\"", m.name)
 	}
-}
-
-// methodHead reads what stands between a method's heading and its tables.
-func (p *parser) methodHead(m *method, at position, blocks []block) {
-	want := "POST /api/compute/" + m.group.name + "/" + m.name
-	m.path = strings.TrimPrefix(want, "POST ")
-	prose := blocks
-	if len(blocks) > 0 {
-		first, ok := blocks[0].(paragraph)
-		if !ok || first.code() != want {
-			p.wrong.add(blocks[0].position(), "the section must open with `%s`, the path that follows from group and method", want)
-		} else {
-			prose = blocks[1:]
-		}
-	}
-	m.prose = proseOf(prose)
-	m.summary = firstSentence(m.prose)
-	if m.prose == "" {
-		p.wrong.add(at, "the method %s does not say what it promises", m.name)
-	}
-	seen := map[string]bool{}
-	for _, b := range blocks {
-		if fact, ok := b.(bullet); ok {
-			if seen[fact.key.text] {
-				p.wrong.add(fact.key.at, "%q stands there twice", fact.key.text)
-			}
-			seen[fact.key.text] = true
-			p.fact(m, fact)
-		}
-	}
-	for _, key := range []string{"Kind", "Authorization", "Module", "Phase", "Retry", "Denial"} {
-		if !seen[key] {
-			p.wrong.add(at, "the method %s does not say its %s; add a line \"- %s: …\"", m.name, key, key)
-		}
-	}
-}
-
-func (p *parser) fact(m *method, b bullet) {
-	value := b.value.span()
-	switch b.key.text {
-	case "Kind":
-		m.kind = p.oneOf(value, "mutation", "read")
-		m.facts.kind = value
-	case "Authorization":
-		m.facts.authorization = value
-		p.authorization(m, value)
-	case "Module":
-		m.module = value.text
-	case "Phase":
-		if parts := statusForm.FindStringSubmatch(value.text); parts == nil {
-			p.wrong.add(value.at, "%q is no phase; write it as v0.1 (registered)", value.text)
-		} else {
-			m.phase = parts[1]
-			m.facts.phase, m.facts.status = value.part(0, parts[1]), value.part(len(parts[1])+2, parts[2])
-		}
-	case "Retry":
-		m.retry = p.oneOf(value, "key", "natural", "none")
-	case "Replay":
-		m.replay, _, _ = strings.Cut(p.oneOf(value, "before the decision", "after the decision"), " ")
-	case "Denial":
-		m.denial = p.oneOf(value, "hidden", "shown")
-	case "Also":
-		if parts := alsoForm.FindStringSubmatch(b.value.text); parts == nil {
-			p.wrong.add(value.at, "write the further action as `action` when `field`, not %q", value.text)
-		} else {
-			m.also = append(m.also, also{parts[1], parts[2], value.at})
-		}
-	case "Stream":
-		p.streamFact(m, b.value)
-	default:
-		p.wrong.add(b.key.at, "unknown fact %q; a method has Kind, Authorization, Also, Module, Phase, Retry, Replay, Denial and Stream", b.key.text)
-	}
-}
-
-func (p *parser) streamFact(m *method, value cell) {
-	parts := streamForm.FindStringSubmatch(value.text)
-	if parts == nil {
-		p.wrong.add(value.at, "write the stream as Record after `field`, not %q", value.text)
-		return
-	}
-	r, ok := find(p.spec.records, func(r *record) bool { return r.name == parts[1] })
-	if !ok {
-		p.wrong.add(value.at, "unknown record %q", parts[1])
-	}
-	m.stream = &stream{r, parts[2]}
-}
-
-// authorization reads "action @ kind/{id} of {owner} or kind/{id}".
-func (p *parser) authorization(m *method, c cell) {
-	action, places, ok := strings.Cut(c.text, " @ ")
-	if !ok || !actionForm.MatchString(action) {
-		p.wrong.add(c.at, "write the authorization as `module:things:verb @ kind/{id}`, not %q", c.text)
-		return
-	}
-	m.action = action
-	behind := len(action) + len(" @ ")
-	for _, text := range strings.Split(places, " or ") {
-		place := c.part(behind, text)
-		behind += utf8.RuneCountInString(text) + len(" or ")
-		parts := targetForm.FindStringSubmatch(text)
-		if parts == nil {
-			p.wrong.add(place.at, "write the resource as kind/{id}, where id is an input field, not %q", text)
-			continue
-		}
-		t := target{parts[1], parts[2], parts[3], place.at}
-		if t.owner == "" {
-			t.owner = "tenantId"
-		}
-		p.oneOf(place.part(0, t.kind), allowedTargets...)
-		m.targets = append(m.targets, t)
-	}
-}
-
-func (p *parser) oneOf(c cell, values ...string) string {
-	for _, value := range values {
-		if c.text == value {
-			return value
-		}
-	}
-	p.wrong.add(c.at, "%q is none of: %s", c.text, strings.Join(values, ", "))
-	return ""
 }

@@ -7,6 +7,7 @@ import (
 
 var (
 	codeForm   = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	snakeForm  = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	dashedForm = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 	typeForm   = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 )
@@ -89,7 +90,7 @@ func (p *parser) typeName(c cell) bool {
 	return true
 }
 
-// errorsPage reads errors.md: the codes and the rules.
+// errorsPage reads errors.md: the codes, the rules, and the reasons if there are any.
 func (p *parser) errorsPage(blocks []block) {
 	_, _, below := p.page("errors.md", blocks)
 	p.needs(blocks, below, "Codes", "Rules")
@@ -108,8 +109,17 @@ func (p *parser) errorsPage(blocks []block) {
 				}
 				p.spec.rules = append(p.spec.rules, r)
 			}
+		case "Reasons":
+			for _, row := range p.table(s.title.at, s.blocks, "Reason", "Code", "Meaning") {
+				r := &reason{name: row[0].code(), at: row[0].at, code: row[1].span(), meaning: row[2].text}
+				if _, twice := find(p.spec.reasons, func(o *reason) bool { return o.name == r.name }); twice || !snakeForm.MatchString(r.name) {
+					p.wrong.add(r.at, "the reason %q must be a new name of lower-case words joined by underscores", r.name)
+					continue
+				}
+				p.spec.reasons = append(p.spec.reasons, r)
+			}
 		default:
-			p.wrong.add(s.title.at, "unknown section %q; errors.md has Codes and Rules", s.title.text)
+			p.wrong.add(s.title.at, "unknown section %q; errors.md has Codes, Rules and Reasons", s.title.text)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // templateFuncs are what templates may call.
 var templateFuncs = map[string]any{
@@ -45,6 +49,7 @@ type view struct {
 	Groups  []groupView
 	Codes   []codeView
 	Rules   []textView
+	Reasons []reasonView
 	Roles   []roleView
 	Actions []string
 	Events  []eventView
@@ -53,8 +58,9 @@ type view struct {
 }
 
 type (
-	textView struct{ Name, Text string }
-	codeView struct {
+	textView   struct{ Name, Text string }
+	reasonView struct{ Name, Code, Text string }
+	codeView   struct {
 		Name, Title, When string
 		Status            int
 	}
@@ -82,6 +88,7 @@ type (
 	methodView struct {
 		*method
 		Name, Go, Operation, ID, Path, Kind, Action, Retry, Replay, Denial, Phase, Module, Prose string
+		Credential                                                                               string // the name of a constant
 		Targets                                                                                  []targetView
 		Also                                                                                     []alsoView
 		StreamRecord                                                                             string
@@ -106,6 +113,9 @@ func (e *emitter) view() *view {
 	}
 	for _, r := range e.spec.rules {
 		v.Rules = append(v.Rules, textView{r.name, r.meaning})
+	}
+	for _, r := range e.spec.reasons {
+		v.Reasons = append(v.Reasons, reasonView{r.name, r.code.text, r.meaning})
 	}
 	for _, r := range e.spec.roles {
 		role := roleView{Name: r.name, Tenant: r.tenant, Pool: r.pool}
@@ -143,11 +153,16 @@ func (v *view) addStream(m *method) {
 	v.Streams = append(v.Streams, streamView{record, []string{operation}})
 }
 
+// credentialNames are the constants of the package api.
+var credentialNames = map[credential]string{
+	byAction: "CredentialAPIKey", byToken: "CredentialJoinToken", byNode: "CredentialNodeCertificate",
+}
+
 func (m *method) view() methodView {
 	out := methodView{
 		method: m, Name: m.name, Go: goName(m.name), Operation: goName(m.operation()), ID: m.id(), Path: m.path,
 		Kind: m.kind, Action: m.action, Retry: m.retry, Replay: m.replay, Denial: m.denial,
-		Phase: m.phase, Module: m.module, Prose: m.prose,
+		Phase: m.phase, Module: m.module, Prose: m.prose, Credential: credentialNames[m.decides],
 		HasKey: fieldNamed(m.input, "idempotencyKey") != nil,
 	}
 	for _, t := range m.targets {
@@ -164,6 +179,26 @@ func (m *method) view() methodView {
 		out.StreamRecord = goName(m.stream.record.name)
 	}
 	return out
+}
+
+// Undecided says that IAM does not decide on some method.
+func (g groupView) Undecided() bool {
+	return slices.ContainsFunc(g.Methods, func(m methodView) bool { return m.Action == "" })
+}
+
+// ServerDoc is what the interface of a group says of a method.
+func (m methodView) ServerDoc() string {
+	text := m.Prose
+	switch m.decides {
+	case byToken:
+		text += "\n\nNo IAM decision has been taken: the join token that is the bearer decides."
+	case byNode:
+		text += "\n\nNo IAM decision has been taken: the node whose client certificate was presented decides."
+	}
+	if m.other != nil {
+		text += fmt.Sprintf("\n\nAn output with %s is answered with the status %d.", goName(m.other.when), m.other.status)
+	}
+	return promise(m.Go, text)
 }
 
 // WhenSet is the Go condition under which a further action is needed.

@@ -105,6 +105,12 @@ func (m methodView) OptionalKey() bool {
 	return m.HasKey && !fieldNamed(m.input, "idempotencyKey").required
 }
 
+// Uses says that some method is decided as a credential says: none or self.
+func (v *view) Uses(c string) bool { return v.spec.uses(credential(c)) }
+
+// Bare says that a call carries no bearer.
+func (m methodView) Bare() bool { return m.decides == byNode }
+
 // Read says that a method changes nothing.
 func (m methodView) Read() bool { return m.Kind == "read" }
 
@@ -116,6 +122,15 @@ func (m methodView) ClientDoc() string {
 	text := promise(m.Go, m.Prose)
 	if m.HasKey {
 		text += "\n//\n" + comment("An empty IdempotencyKey is filled with a random one, which all retries of this call share.")
+	}
+	switch m.decides {
+	case byToken:
+		text += "\n//\n" + comment("The key of the client is the join token; see [WithKey].")
+	case byNode:
+		text += "\n//\n" + comment("The transport presents the node's client certificate; see [WithHTTP]. No key is sent.")
+	}
+	if m.other != nil {
+		text += "\n//\n" + comment(fmt.Sprintf("An output with %s came with the status %d.", goName(m.other.when), m.other.status))
 	}
 	if lost := m.Lost(); lost != nil {
 		text += "\n//\n" + comment(fmt.Sprintf("Where the answer has no %s, since an earlier call made the record, both the output and a [*LostAnswerError] are returned.", goName(lost.Secret)))
