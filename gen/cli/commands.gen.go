@@ -162,7 +162,7 @@ var Commands = []Group{
 					List:   true,
 					Columns: []Column{
 						{Path: "id", Row: true},
-						{Path: "tenantId", Row: true},
+						{Path: "tenantId"},
 						{Path: "identity", Row: true},
 						{Path: "role", Row: true},
 						{Path: "poolId", Row: true},
@@ -364,8 +364,8 @@ var Commands = []Group{
 					List:   true,
 					Columns: []Column{
 						{Path: "id", Row: true},
-						{Path: "tenantId", Row: true},
-						{Path: "poolId", Row: true},
+						{Path: "tenantId"},
+						{Path: "poolId"},
 						{Path: "role"},
 						{Path: "maxUses", Row: true},
 						{Path: "uses", Row: true},
@@ -525,7 +525,7 @@ var Commands = []Group{
 					List:   true,
 					Columns: []Column{
 						{Path: "poolId", Row: true},
-						{Path: "tenantId", Row: true},
+						{Path: "tenantId"},
 						{Path: "siteId", Row: true},
 						{Path: "siteTenantId", Row: true},
 						{Path: "agent", Row: true},
@@ -655,7 +655,7 @@ var Commands = []Group{
 					List:   true,
 					Columns: []Column{
 						{Path: "siteId", Row: true},
-						{Path: "tenantId", Row: true},
+						{Path: "tenantId"},
 						{Path: "custom", Row: true},
 						{Path: "createdAt", Row: true},
 						{Path: "createdBy", Row: true},

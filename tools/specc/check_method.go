@@ -7,6 +7,7 @@ func (c *checker) method(m *method) {
 	c.authorization(m)
 	c.stream(m)
 	c.otherStatus(m)
+	c.columns(m)
 	c.retry(m)
 	for _, e := range m.errors {
 		c.code(e.name)
@@ -130,5 +131,22 @@ func (c *checker) retry(m *method) {
 		c.wrong.add(m.at, "the method %s is retried by key and does not say its Replay: before the decision, or after the decision", m.name)
 	case m.retry != "key" && m.replay != "":
 		c.wrong.add(m.at, "the method %s has a Replay and is not retried by key", m.name)
+	}
+}
+
+// columns checks that what the rows of a list are to show is there, and is one value.
+func (c *checker) columns(m *method) {
+	if len(m.columns) == 0 {
+		return
+	}
+	records, _ := find(m.output, func(f *field) bool { return f.kind == kindArray && f.record != nil && f.required })
+	if records == nil {
+		c.wrong.add(m.columns[0].at, "the method %s returns no list of records that could have columns", m.name)
+		return
+	}
+	for _, column := range m.columns {
+		if f := fieldBelow(records.record.fields, column.text); f == nil || f.kind == kindArray || f.kind == kindObject || f.kind == kindRecord {
+			c.wrong.add(column.at, "%q is no single value of %s", column.text, records.record.name)
+		}
 	}
 }

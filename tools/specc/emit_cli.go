@@ -183,7 +183,8 @@ func (c *cliMethod) output(m *method) {
 }
 
 // columns are the scalars of a record and of what is inside it. A list shows
-// those of the record itself, except for those that can have one value only.
+// those that its page names, or else those of the record itself, except for
+// those that can have one value only: by their type, or because the call asks for it.
 func (c *cliMethod) columns(prefix string, fields []*field, inside []*record) {
 	for _, f := range fields {
 		switch {
@@ -192,9 +193,27 @@ func (c *cliMethod) columns(prefix string, fields []*field, inside []*record) {
 		case f.kind == kindRecord && !slices.Contains(inside, f.record):
 			c.columns(prefix+f.name+".", f.record.fields, append(slices.Clone(inside), f.record))
 		default:
-			scalar := f.kind != kindArray && f.kind != kindObject && f.kind != kindRecord
-			constant := f.required && len(f.limit.enum) == 1
-			c.Columns = append(c.Columns, cliColumn{prefix + f.name, scalar && prefix == "" && !constant})
+			c.Columns = append(c.Columns, cliColumn{prefix + f.name, c.inRows(prefix+f.name, f)})
 		}
 	}
+}
+
+func (c *cliMethod) inRows(path string, f *field) bool {
+	if c.List && len(c.method.columns) > 0 {
+		_, named := find(c.method.columns, func(column cell) bool { return column.text == path })
+		return named
+	}
+	scalar := f.kind != kindArray && f.kind != kindObject && f.kind != kindRecord
+	constant := f.required && len(f.limit.enum) == 1
+	return scalar && path == f.name && !constant && !c.asked(f)
+}
+
+// asked reports whether all records of a list have the value that the call
+// gives: those of a pool have its id.
+func (c *cliMethod) asked(f *field) bool {
+	if !c.List || !f.required {
+		return false
+	}
+	given := fieldNamed(c.input, f.name)
+	return given != nil && given.required && given.scalar == f.scalar
 }

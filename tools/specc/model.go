@@ -45,6 +45,7 @@ type method struct {
 	also    []also
 	stream  *stream
 	other   *otherStatus
+	columns []cell // of a list: what its rows show
 
 	input   []*field
 	output  []*field

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/bettercompute/bettercompute/tools/specc/regex"
+import (
+	"strings"
+
+	"github.com/bettercompute/bettercompute/tools/specc/regex"
+)
 
 type kind int
 
@@ -119,4 +123,17 @@ func walk(fields []*field, visit func(*field)) {
 		visit(f)
 		walk(f.fields, visit)
 	}
+}
+
+// fieldBelow returns the field with a dotted path, through objects and records, or nil.
+func fieldBelow(fields []*field, path string) *field {
+	name, rest, deeper := strings.Cut(path, ".")
+	f := fieldNamed(fields, name)
+	if f == nil || !deeper {
+		return f
+	}
+	if f.kind == kindRecord && f.record != nil {
+		return fieldBelow(f.record.fields, rest)
+	}
+	return fieldBelow(f.fields, rest)
 }

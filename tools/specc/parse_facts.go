@@ -96,8 +96,12 @@ func (p *parser) fact(m *method, b bullet) {
 		p.streamFact(m, b.value)
 	case "Answers":
 		p.answersFact(m, b.value)
+	case "Columns":
+		for _, column := range splitCell(b.value, ',') {
+			m.columns = append(m.columns, column.span())
+		}
 	default:
-		p.wrong.add(b.key.at, "unknown fact %q; a method has Kind, Authorization, Also, Module, Phase, Retry, Replay, Denial, Stream and Answers", b.key.text)
+		p.wrong.add(b.key.at, "unknown fact %q; a method has Kind, Authorization, Also, Module, Phase, Retry, Replay, Denial, Stream, Answers and Columns", b.key.text)
 	}
 }
 
