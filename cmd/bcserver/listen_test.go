@@ -46,11 +46,13 @@ func hasIPv6() bool {
 func TestServe_KeepsDataInItsFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := &server{process: launch(t, setting{dir: dir}, "serve", "--listen", "127.0.0.1:0")}
+	s := &server{process: launch(t, setting{dir: dir, bare: true}, "serve", "--listen", "127.0.0.1:0")}
 	s.ready(t)
 	for name, want := range map[string]os.FileMode{
 		"":                 os.ModeDir | 0o700,
 		"admin.key":        0o600,
+		"seal.key":         0o600,
+		"ca.pem":           0o644,
 		"bettercompute.db": 0o600,
 	} {
 		info, err := os.Stat(filepath.Join(dir, "bettercompute-data", name))
@@ -71,12 +73,12 @@ func TestServe_KeepsDataInItsFolder(t *testing.T) {
 func TestServe_RefusesToListen(t *testing.T) {
 	t.Parallel()
 	for listen, says := range map[string][]string{
-		"0.0.0.0:0":         {"loopback", "--tls-cert"},
-		"[::]:0":            {"loopback", "--tls-cert"},
-		":8080":             {"loopback", "--tls-cert"},
-		"bc.example.org:0":  {"loopback", "--tls-cert"},
-		"localhost.evil:0":  {"loopback", "--tls-cert"},
-		"192.0.2.1:8080":    {"loopback", "--tls-cert"},
+		"0.0.0.0:0":         {"loopback", "--tls auto", "--tls-cert"},
+		"[::]:0":            {"loopback", "--tls auto", "--tls-cert"},
+		":8080":             {"loopback", "--tls auto", "--tls-cert"},
+		"bc.example.org:0":  {"loopback", "--tls auto", "--tls-cert"},
+		"localhost.evil:0":  {"loopback", "--tls auto", "--tls-cert"},
+		"192.0.2.1:8080":    {"loopback", "--tls auto", "--tls-cert"},
 		"127.0.0.1":         {"host:port"},
 		"8080":              {"host:port"},
 		"::1:8080":          {"host:port"},

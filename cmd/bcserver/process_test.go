@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bettercompute/bettercompute/impl/seal"
 )
 
 // patience is how long a test waits for what must happen. Nothing takes nearly
@@ -26,9 +28,14 @@ type process struct {
 // A setting is what a process is started with besides its arguments.
 type setting struct {
 	dir  string              // working directory; empty: a fresh one
-	env  []string            // its whole environment, but for PATH
+	env  []string            // its whole environment, but for PATH and BC_SEAL_KEY
 	user *syscall.Credential // nil: the user of the test
+	bare bool                // without BC_SEAL_KEY
 }
+
+// sealKey is that of every server, unless a test says otherwise: Postgres needs
+// one, and servers that share a database need the same.
+var sealKey = strings.TrimSpace(seal.NewKeyText())
 
 // launch starts bcserver. When the test ends it is killed, and what the race
 // detector had to say is an error.
@@ -40,6 +47,9 @@ func launch(t testing.TB, with setting, args ...string) *process {
 	p := &process{cmd: exec.Command(program, args...), stdout: newOutput(), stderr: newOutput(), ended: make(chan struct{})}
 	p.cmd.Dir = with.dir
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}, with.env...)
+	if !with.bare {
+		p.cmd.Env = append(p.cmd.Env, "BC_SEAL_KEY="+sealKey)
+	}
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	if with.user != nil {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: with.user}

@@ -12,6 +12,9 @@ func onDatabase(db string) [][]string {
 		{"serve", "--listen", "127.0.0.1:0", "--db", db},
 		{"migrate", "--db", db},
 		{"keys", "create", "--db", db, "--tenant", "acme", "--identity", "ops", "--role", "tenant-admin"},
+		{"ca", "show", "--db", db},
+		{"ca", "rotate", "--db", db},
+		{"seal", "rotate", "--db", db},
 	}
 }
 

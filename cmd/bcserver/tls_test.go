@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -165,4 +166,35 @@ func TestTLS_RefusesWrongFiles(t *testing.T) {
 			wantEmpty(t, dir)
 		})
 	}
+}
+
+// TestTLS_RenewedFilesAreTaken holds that a running server takes a renewed
+// certificate, and keeps the one that it has where the new one is broken.
+func TestTLS_RenewedFilesAreTaken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := certificate(t, dir)
+	s := launchServer(t, setting{}, t.TempDir(), "sqlite:"+filepath.Join(t.TempDir(), "bc.db"), "--tls-cert", cert, "--tls-key", key)
+	s.ready(t)
+	trusted := func() bool {
+		conn, err := tls.Dial("tcp", s.address(), &tls.Config{RootCAs: roots(t, cert)})
+		if err != nil {
+			return false
+		}
+		return conn.Close() == nil
+	}
+	if !trusted() {
+		t.Error("it does not show the first one")
+	}
+	right := string(readFile(t, key))
+	writeFile(t, key, "no key\n")
+	s.signal(t, syscall.SIGHUP)
+	s.await(t, s.stderr, "the listener keeps its certificate")
+	if !trusted() {
+		t.Error("it does not show the first one any more")
+	}
+	writeFile(t, key, right)
+	certificate(t, dir)
+	s.signal(t, syscall.SIGHUP)
+	eventually(t, "it shows the second one", trusted)
 }

@@ -16,7 +16,7 @@ func TestVersion_IsOneLine(t *testing.T) {
 
 func TestHelp_IsOnStdoutWithCode0(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"help"}, {"serve", "--help"}, {"migrate", "-h"}, {"keys", "--help"}, {"help", "keys", "create"}} {
+	for _, args := range [][]string{{"--help"}, {"help"}, {"serve", "--help"}, {"migrate", "-h"}, {"keys", "--help"}, {"help", "keys", "create"}, {"ca", "--help"}, {"ca", "show", "--help"}, {"seal", "rotate", "--help"}, {"seal", "new-key", "--help"}} {
 		e := runWith(t, setting{}, args...)
 		if e.code != 0 || !strings.Contains(e.stdout, "Usage:") || e.stderr != "" {
 			t.Errorf("%v ended with %d, stdout %q, stderr %q", args, e.code, e.stdout, e.stderr)
@@ -41,6 +41,15 @@ func TestUsage_WrongCallEndsWith2(t *testing.T) {
 		"argument of migrate":       {args: []string{"migrate", "now"}, says: []string{`"now"`}},
 		"argument of keys create":   {args: []string{"keys", "create", "now"}, says: []string{`"now"`}},
 		"argument of version":       {args: []string{"version", "now"}, says: []string{`"now"`}},
+		"no command of ca":          {args: []string{"ca"}, says: []string{"command", "ca"}},
+		"unknown command of seal":   {args: []string{"seal", "open"}, says: []string{`"open"`}},
+		"argument of ca show":       {args: []string{"ca", "show", "now"}, says: []string{`"now"`}},
+		"argument of seal new-key":  {args: []string{"seal", "new-key", "now"}, says: []string{`"now"`}},
+		"unknown output":            {args: []string{"ca", "show", "--output", "xml"}, says: []string{"--output", `"xml"`, "table", "json"}},
+		"the key as a flag":         {args: []string{"serve", "--seal-key", "x"}, says: []string{"--seal-key"}},
+		"no CIDR":                   {args: []string{"serve", "--trusted-proxy", "10.0.0.1"}, says: []string{"--trusted-proxy", `"10.0.0.1"`, "CIDR", "/32"}},
+		"no number":                 {args: []string{"serve", "--join-rate", "fast"}, says: []string{"--join-rate"}},
+		"no CIDR of environment":    {args: []string{"serve"}, env: []string{"BC_TRUSTED_PROXY=all"}, says: []string{"BC_TRUSTED_PROXY", `"all"`}},
 		"unknown flag":              {args: []string{"serve", "--port", "80"}, says: []string{"--port"}},
 		"unknown short flag":        {args: []string{"serve", "-p", "80"}, says: []string{"-p"}},
 		"flag of another command":   {args: []string{"migrate", "--listen", "127.0.0.1:0"}, says: []string{"--listen"}},

@@ -46,6 +46,41 @@ func (v *EventsListOutput) VisitEventsListResponse(w http.ResponseWriter) error 
 	return write(w, http.StatusOK, v)
 }
 
+// VisitInventoryImportResponse implements InventoryImportResponseObject: an output is its own response.
+func (v *InventoryImportOutput) VisitInventoryImportResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitInventoryListResponse implements InventoryListResponseObject: an output is its own response.
+func (v *InventoryListOutput) VisitInventoryListResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitInventoryRemoveResponse implements InventoryRemoveResponseObject: an output is its own response.
+func (v *InventoryRemoveOutput) VisitInventoryRemoveResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitJoinRequestsListResponse implements JoinRequestsListResponseObject: an output is its own response.
+func (v *JoinRequestsListOutput) VisitJoinRequestsListResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitJoinRequestsGetResponse implements JoinRequestsGetResponseObject: an output is its own response.
+func (v *JoinRequestsGetOutput) VisitJoinRequestsGetResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitJoinRequestsApproveResponse implements JoinRequestsApproveResponseObject: an output is its own response.
+func (v *JoinRequestsApproveOutput) VisitJoinRequestsApproveResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitJoinRequestsDenyResponse implements JoinRequestsDenyResponseObject: an output is its own response.
+func (v *JoinRequestsDenyOutput) VisitJoinRequestsDenyResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
 // VisitJoinTokensCreateResponse implements JoinTokensCreateResponseObject: an output is its own response.
 func (v *JoinTokensCreateOutput) VisitJoinTokensCreateResponse(w http.ResponseWriter) error {
 	return write(w, http.StatusOK, v)
@@ -58,6 +93,55 @@ func (v *JoinTokensListOutput) VisitJoinTokensListResponse(w http.ResponseWriter
 
 // VisitJoinTokensRevokeResponse implements JoinTokensRevokeResponseObject: an output is its own response.
 func (v *JoinTokensRevokeOutput) VisitJoinTokensRevokeResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesJoinResponse implements NodesJoinResponseObject: an output is its own response.
+// Its status is 202 where it has Pending, and 200 otherwise.
+func (v *NodesJoinOutput) VisitNodesJoinResponse(w http.ResponseWriter) error {
+	if v.Pending != nil {
+		return write(w, 202, v)
+	}
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesConfirmResponse implements NodesConfirmResponseObject: an output is its own response.
+func (v *NodesConfirmOutput) VisitNodesConfirmResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesRenewResponse implements NodesRenewResponseObject: an output is its own response.
+func (v *NodesRenewOutput) VisitNodesRenewResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesReportResponse implements NodesReportResponseObject: an output is its own response.
+func (v *NodesReportOutput) VisitNodesReportResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesGetResponse implements NodesGetResponseObject: an output is its own response.
+func (v *NodesGetOutput) VisitNodesGetResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesListResponse implements NodesListResponseObject: an output is its own response.
+func (v *NodesListOutput) VisitNodesListResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesBanResponse implements NodesBanResponseObject: an output is its own response.
+func (v *NodesBanOutput) VisitNodesBanResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesUnbanResponse implements NodesUnbanResponseObject: an output is its own response.
+func (v *NodesUnbanOutput) VisitNodesUnbanResponse(w http.ResponseWriter) error {
+	return write(w, http.StatusOK, v)
+}
+
+// VisitNodesRemoveResponse implements NodesRemoveResponseObject: an output is its own response.
+func (v *NodesRemoveOutput) VisitNodesRemoveResponse(w http.ResponseWriter) error {
 	return write(w, http.StatusOK, v)
 }
 
@@ -254,6 +338,349 @@ func (v *JoinTokenExpect) appendJSON(b []byte) []byte {
 	return strictjson.AppendEnd(b)
 }
 
+func (v *Claims) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	if v.ProductUUID != nil {
+		b = append(b, `"productUuid":`...)
+		b = strictjson.AppendString(b, *v.ProductUUID)
+		b = append(b, ',')
+	}
+	if v.Serial != nil {
+		b = append(b, `"serial":`...)
+		b = strictjson.AppendString(b, *v.Serial)
+		b = append(b, ',')
+	}
+	b = append(b, `"macs":`...)
+	b = append(b, '[')
+	for i, item := range v.Macs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strictjson.AppendString(b, item)
+	}
+	b = append(b, ']')
+	b = append(b, ',')
+	b = append(b, `"gpuUuids":`...)
+	b = append(b, '[')
+	for i, item := range v.GPUUuids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strictjson.AppendString(b, item)
+	}
+	b = append(b, ']')
+	b = append(b, ',')
+	if v.Hostname != nil {
+		b = append(b, `"hostname":`...)
+		b = strictjson.AppendString(b, *v.Hostname)
+		b = append(b, ',')
+	}
+	if v.Environment != nil {
+		b = append(b, `"environment":`...)
+		b = strictjson.AppendString(b, string(*v.Environment))
+		b = append(b, ',')
+	}
+	return strictjson.AppendEnd(b)
+}
+
+func (v *PlaceholderMatch) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"field":`...)
+	b = strictjson.AppendString(b, string(v.Field))
+	b = append(b, ',')
+	b = append(b, `"value":`...)
+	b = strictjson.AppendString(b, v.Value)
+	b = append(b, ',')
+	b = append(b, `"rule":`...)
+	b = strictjson.AppendString(b, v.Rule)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *Admission) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"nodeId":`...)
+	b = strictjson.AppendString(b, v.NodeID)
+	b = append(b, ',')
+	b = append(b, `"tenantId":`...)
+	b = strictjson.AppendString(b, v.TenantID)
+	b = append(b, ',')
+	b = append(b, `"poolId":`...)
+	b = strictjson.AppendString(b, v.PoolID)
+	b = append(b, ',')
+	b = append(b, `"certificate":`...)
+	b = strictjson.AppendString(b, v.Certificate)
+	b = append(b, ',')
+	b = append(b, `"caBundle":`...)
+	b = strictjson.AppendString(b, v.CaBundle)
+	b = append(b, ',')
+	b = append(b, `"profile":`...)
+	b = strictjson.AppendString(b, string(v.Profile))
+	b = append(b, ',')
+	b = append(b, `"trust":`...)
+	b = strictjson.AppendString(b, string(v.Trust))
+	b = append(b, ',')
+	b = append(b, `"serial":`...)
+	b = strictjson.AppendString(b, v.Serial)
+	b = append(b, ',')
+	b = append(b, `"notBefore":`...)
+	b = strictjson.AppendTime(b, v.NotBefore)
+	b = append(b, ',')
+	b = append(b, `"notAfter":`...)
+	b = strictjson.AppendTime(b, v.NotAfter)
+	b = append(b, ',')
+	b = append(b, `"renewAfter":`...)
+	b = strictjson.AppendTime(b, v.RenewAfter)
+	b = append(b, ',')
+	b = append(b, `"serverTime":`...)
+	b = strictjson.AppendTime(b, v.ServerTime)
+	b = append(b, ',')
+	b = append(b, `"replayed":`...)
+	b = strconv.AppendBool(b, v.Replayed)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *Deferral) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"requestId":`...)
+	b = strictjson.AppendString(b, v.RequestID)
+	b = append(b, ',')
+	b = append(b, `"reason":`...)
+	b = strictjson.AppendString(b, string(v.Reason))
+	b = append(b, ',')
+	b = append(b, `"csrSha256":`...)
+	b = strictjson.AppendString(b, v.CSRSha256)
+	b = append(b, ',')
+	b = append(b, `"retryAfterSeconds":`...)
+	b = strconv.AppendInt(b, v.RetryAfterSeconds, 10)
+	b = append(b, ',')
+	b = append(b, `"serverTime":`...)
+	b = strictjson.AppendTime(b, v.ServerTime)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *Node) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"id":`...)
+	b = strictjson.AppendString(b, v.ID)
+	b = append(b, ',')
+	b = append(b, `"tenantId":`...)
+	b = strictjson.AppendString(b, v.TenantID)
+	b = append(b, ',')
+	b = append(b, `"poolId":`...)
+	b = strictjson.AppendString(b, v.PoolID)
+	b = append(b, ',')
+	b = append(b, `"status":`...)
+	b = strictjson.AppendString(b, string(v.Status))
+	b = append(b, ',')
+	b = append(b, `"trust":`...)
+	b = strictjson.AppendString(b, string(v.Trust))
+	b = append(b, ',')
+	b = append(b, `"profile":`...)
+	b = strictjson.AppendString(b, string(v.Profile))
+	b = append(b, ',')
+	if v.Hosted != nil {
+		b = append(b, `"hosted":`...)
+		b = strictjson.AppendString(b, string(*v.Hosted))
+		b = append(b, ',')
+	}
+	b = append(b, `"claims":`...)
+	b = (v.Claims).appendJSON(b)
+	b = append(b, ',')
+	if v.AgentVersion != nil {
+		b = append(b, `"agentVersion":`...)
+		b = strictjson.AppendString(b, *v.AgentVersion)
+		b = append(b, ',')
+	}
+	b = append(b, `"tokenId":`...)
+	b = strictjson.AppendString(b, v.TokenID)
+	b = append(b, ',')
+	if v.CertificateSerial != nil {
+		b = append(b, `"certificateSerial":`...)
+		b = strictjson.AppendString(b, *v.CertificateSerial)
+		b = append(b, ',')
+	}
+	if v.CertificateNotAfter != nil {
+		b = append(b, `"certificateNotAfter":`...)
+		b = strictjson.AppendTime(b, *v.CertificateNotAfter)
+		b = append(b, ',')
+	}
+	b = append(b, `"createdAt":`...)
+	b = strictjson.AppendTime(b, v.CreatedAt)
+	b = append(b, ',')
+	b = append(b, `"joinedAt":`...)
+	b = strictjson.AppendTime(b, v.JoinedAt)
+	b = append(b, ',')
+	if v.LastSeenAt != nil {
+		b = append(b, `"lastSeenAt":`...)
+		b = strictjson.AppendTime(b, *v.LastSeenAt)
+		b = append(b, ',')
+	}
+	if v.BannedAt != nil {
+		b = append(b, `"bannedAt":`...)
+		b = strictjson.AppendTime(b, *v.BannedAt)
+		b = append(b, ',')
+	}
+	if v.BannedBy != nil {
+		b = append(b, `"bannedBy":`...)
+		b = strictjson.AppendString(b, *v.BannedBy)
+		b = append(b, ',')
+	}
+	if v.Note != nil {
+		b = append(b, `"note":`...)
+		b = strictjson.AppendString(b, *v.Note)
+		b = append(b, ',')
+	}
+	if v.RemovedAt != nil {
+		b = append(b, `"removedAt":`...)
+		b = strictjson.AppendTime(b, *v.RemovedAt)
+		b = append(b, ',')
+	}
+	return strictjson.AppendEnd(b)
+}
+
+func (v *JoinRequest) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"id":`...)
+	b = strictjson.AppendString(b, v.ID)
+	b = append(b, ',')
+	b = append(b, `"tenantId":`...)
+	b = strictjson.AppendString(b, v.TenantID)
+	b = append(b, ',')
+	b = append(b, `"poolId":`...)
+	b = strictjson.AppendString(b, v.PoolID)
+	b = append(b, ',')
+	b = append(b, `"tokenId":`...)
+	b = strictjson.AppendString(b, v.TokenID)
+	b = append(b, ',')
+	b = append(b, `"status":`...)
+	b = strictjson.AppendString(b, string(v.Status))
+	b = append(b, ',')
+	b = append(b, `"reason":`...)
+	b = strictjson.AppendString(b, string(v.Reason))
+	b = append(b, ',')
+	b = append(b, `"attestor":`...)
+	b = strictjson.AppendString(b, string(v.Attestor))
+	b = append(b, ',')
+	b = append(b, `"csrSha256":`...)
+	b = strictjson.AppendString(b, v.CSRSha256)
+	b = append(b, ',')
+	b = append(b, `"claims":`...)
+	b = (v.Claims).appendJSON(b)
+	b = append(b, ',')
+	b = append(b, `"placeholders":`...)
+	b = append(b, '[')
+	for i, item := range v.Placeholders {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = (item).appendJSON(b)
+	}
+	b = append(b, ']')
+	b = append(b, ',')
+	if v.Hosted != nil {
+		b = append(b, `"hosted":`...)
+		b = strictjson.AppendString(b, string(*v.Hosted))
+		b = append(b, ',')
+	}
+	if v.ReclaimsNodeID != nil {
+		b = append(b, `"reclaimsNodeId":`...)
+		b = strictjson.AppendString(b, *v.ReclaimsNodeID)
+		b = append(b, ',')
+	}
+	b = append(b, `"sourceAddress":`...)
+	b = strictjson.AppendString(b, v.SourceAddress)
+	b = append(b, ',')
+	b = append(b, `"seen":`...)
+	b = strconv.AppendInt(b, v.Seen, 10)
+	b = append(b, ',')
+	b = append(b, `"createdAt":`...)
+	b = strictjson.AppendTime(b, v.CreatedAt)
+	b = append(b, ',')
+	b = append(b, `"lastSeenAt":`...)
+	b = strictjson.AppendTime(b, v.LastSeenAt)
+	b = append(b, ',')
+	b = append(b, `"expiresAt":`...)
+	b = strictjson.AppendTime(b, v.ExpiresAt)
+	b = append(b, ',')
+	if v.DecidedAt != nil {
+		b = append(b, `"decidedAt":`...)
+		b = strictjson.AppendTime(b, *v.DecidedAt)
+		b = append(b, ',')
+	}
+	if v.DecidedBy != nil {
+		b = append(b, `"decidedBy":`...)
+		b = strictjson.AppendString(b, *v.DecidedBy)
+		b = append(b, ',')
+	}
+	if v.Note != nil {
+		b = append(b, `"note":`...)
+		b = strictjson.AppendString(b, *v.Note)
+		b = append(b, ',')
+	}
+	if v.NodeID != nil {
+		b = append(b, `"nodeId":`...)
+		b = strictjson.AppendString(b, *v.NodeID)
+		b = append(b, ',')
+	}
+	return strictjson.AppendEnd(b)
+}
+
+func (v *InventoryMachine) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"machineId":`...)
+	b = strictjson.AppendString(b, v.MachineID)
+	b = append(b, ',')
+	b = append(b, `"tenantId":`...)
+	b = strictjson.AppendString(b, v.TenantID)
+	b = append(b, ',')
+	b = append(b, `"poolId":`...)
+	b = strictjson.AppendString(b, v.PoolID)
+	b = append(b, ',')
+	if v.ProductUUID != nil {
+		b = append(b, `"productUuid":`...)
+		b = strictjson.AppendString(b, *v.ProductUUID)
+		b = append(b, ',')
+	}
+	if v.Serial != nil {
+		b = append(b, `"serial":`...)
+		b = strictjson.AppendString(b, *v.Serial)
+		b = append(b, ',')
+	}
+	b = append(b, `"macs":`...)
+	b = append(b, '[')
+	for i, item := range v.Macs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strictjson.AppendString(b, item)
+	}
+	b = append(b, ']')
+	b = append(b, ',')
+	b = append(b, `"gpuUuids":`...)
+	b = append(b, '[')
+	for i, item := range v.GPUUuids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strictjson.AppendString(b, item)
+	}
+	b = append(b, ']')
+	b = append(b, ',')
+	b = append(b, `"createdAt":`...)
+	b = strictjson.AppendTime(b, v.CreatedAt)
+	b = append(b, ',')
+	b = append(b, `"createdBy":`...)
+	b = strictjson.AppendString(b, v.CreatedBy)
+	b = append(b, ',')
+	b = append(b, `"updatedAt":`...)
+	b = strictjson.AppendTime(b, v.UpdatedAt)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
 func (v *APIKey) appendJSON(b []byte) []byte {
 	b = append(b, '{')
 	b = append(b, `"id":`...)
@@ -386,6 +813,92 @@ func (v *EventsListOutput) appendJSON(b []byte) []byte {
 	return strictjson.AppendEnd(b)
 }
 
+func (v *InventoryImportOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"created":`...)
+	b = strconv.AppendInt(b, v.Created, 10)
+	b = append(b, ',')
+	b = append(b, `"updated":`...)
+	b = strconv.AppendInt(b, v.Updated, 10)
+	b = append(b, ',')
+	b = append(b, `"unchanged":`...)
+	b = strconv.AppendInt(b, v.Unchanged, 10)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *InventoryListOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"machines":`...)
+	b = append(b, '[')
+	for i, item := range v.Machines {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = (item).appendJSON(b)
+	}
+	b = append(b, ']')
+	b = append(b, ',')
+	if v.Cursor != nil {
+		b = append(b, `"cursor":`...)
+		b = strictjson.AppendString(b, *v.Cursor)
+		b = append(b, ',')
+	}
+	return strictjson.AppendEnd(b)
+}
+
+func (v *InventoryRemoveOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"machine":`...)
+	b = (v.Machine).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *JoinRequestsListOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"joinRequests":`...)
+	b = append(b, '[')
+	for i, item := range v.JoinRequests {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = (item).appendJSON(b)
+	}
+	b = append(b, ']')
+	b = append(b, ',')
+	if v.Cursor != nil {
+		b = append(b, `"cursor":`...)
+		b = strictjson.AppendString(b, *v.Cursor)
+		b = append(b, ',')
+	}
+	return strictjson.AppendEnd(b)
+}
+
+func (v *JoinRequestsGetOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"joinRequest":`...)
+	b = (v.JoinRequest).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *JoinRequestsApproveOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"joinRequest":`...)
+	b = (v.JoinRequest).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *JoinRequestsDenyOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"joinRequest":`...)
+	b = (v.JoinRequest).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
 func (v *JoinTokensCreateOutput) appendJSON(b []byte) []byte {
 	b = append(b, '{')
 	b = append(b, `"joinToken":`...)
@@ -423,6 +936,106 @@ func (v *JoinTokensRevokeOutput) appendJSON(b []byte) []byte {
 	b = append(b, '{')
 	b = append(b, `"joinToken":`...)
 	b = (v.JoinToken).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesJoinOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	if v.Admitted != nil {
+		b = append(b, `"admitted":`...)
+		b = (*v.Admitted).appendJSON(b)
+		b = append(b, ',')
+	}
+	if v.Pending != nil {
+		b = append(b, `"pending":`...)
+		b = (*v.Pending).appendJSON(b)
+		b = append(b, ',')
+	}
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesConfirmOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"nodeId":`...)
+	b = strictjson.AppendString(b, v.NodeID)
+	b = append(b, ',')
+	b = append(b, `"serverTime":`...)
+	b = strictjson.AppendTime(b, v.ServerTime)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesRenewOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"admitted":`...)
+	b = (v.Admitted).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesReportOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"nodeId":`...)
+	b = strictjson.AppendString(b, v.NodeID)
+	b = append(b, ',')
+	b = append(b, `"renewAfter":`...)
+	b = strictjson.AppendTime(b, v.RenewAfter)
+	b = append(b, ',')
+	b = append(b, `"serverTime":`...)
+	b = strictjson.AppendTime(b, v.ServerTime)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesGetOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"node":`...)
+	b = (v.Node).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesListOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"nodes":`...)
+	b = append(b, '[')
+	for i, item := range v.Nodes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = (item).appendJSON(b)
+	}
+	b = append(b, ']')
+	b = append(b, ',')
+	if v.Cursor != nil {
+		b = append(b, `"cursor":`...)
+		b = strictjson.AppendString(b, *v.Cursor)
+		b = append(b, ',')
+	}
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesBanOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"node":`...)
+	b = (v.Node).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesUnbanOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"node":`...)
+	b = (v.Node).appendJSON(b)
+	b = append(b, ',')
+	return strictjson.AppendEnd(b)
+}
+
+func (v *NodesRemoveOutput) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	b = append(b, `"node":`...)
+	b = (v.Node).appendJSON(b)
 	b = append(b, ',')
 	return strictjson.AppendEnd(b)
 }

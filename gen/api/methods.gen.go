@@ -196,6 +196,115 @@ var Methods = []*Method{
 		},
 	},
 	{
+		Operation:  "InventoryImport",
+		ID:         "inventory.import",
+		Path:       "/api/compute/inventory/import",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:inventory:import",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(InventoryImportRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "InventoryList",
+		ID:         "inventory.list",
+		Path:       "/api/compute/inventory/list",
+		Credential: CredentialAPIKey,
+		Action:     "compute:inventory:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(InventoryListRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "InventoryRemove",
+		ID:         "inventory.remove",
+		Path:       "/api/compute/inventory/remove",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:inventory:remove",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(InventoryRemoveRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "JoinRequestsList",
+		ID:         "joinRequests.list",
+		Path:       "/api/compute/joinRequests/list",
+		Credential: CredentialAPIKey,
+		Action:     "compute:join-tokens:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(JoinRequestsListRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "JoinRequestsGet",
+		ID:         "joinRequests.get",
+		Path:       "/api/compute/joinRequests/get",
+		Credential: CredentialAPIKey,
+		Action:     "compute:join-tokens:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(JoinRequestsGetRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "JoinRequestsApprove",
+		ID:         "joinRequests.approve",
+		Path:       "/api/compute/joinRequests/approve",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:join-tokens:create",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(JoinRequestsApproveRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "JoinRequestsDeny",
+		ID:         "joinRequests.deny",
+		Path:       "/api/compute/joinRequests/deny",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:join-tokens:revoke",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(JoinRequestsDenyRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
 		Operation:  "JoinTokensCreate",
 		ID:         "joinTokens.create",
 		Path:       "/api/compute/joinTokens/create",
@@ -240,6 +349,124 @@ var Methods = []*Method{
 		Phase:      "v0.1",
 		resource: func(request any) Resource {
 			in := request.(JoinTokensRevokeRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "NodesJoin",
+		ID:         "nodes.join",
+		Path:       "/api/compute/nodes/join",
+		Mutation:   true,
+		Credential: CredentialJoinToken,
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
+	},
+	{
+		Operation:  "NodesConfirm",
+		ID:         "nodes.confirm",
+		Path:       "/api/compute/nodes/confirm",
+		Mutation:   true,
+		Credential: CredentialNodeCertificate,
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
+	},
+	{
+		Operation:  "NodesRenew",
+		ID:         "nodes.renew",
+		Path:       "/api/compute/nodes/renew",
+		Mutation:   true,
+		Credential: CredentialNodeCertificate,
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
+	},
+	{
+		Operation:  "NodesReport",
+		ID:         "nodes.report",
+		Path:       "/api/compute/nodes/report",
+		Mutation:   true,
+		Credential: CredentialNodeCertificate,
+		Retry:      RetryNatural,
+		Module:     "server",
+		Phase:      "v0.1",
+	},
+	{
+		Operation:  "NodesGet",
+		ID:         "nodes.get",
+		Path:       "/api/compute/nodes/get",
+		Credential: CredentialAPIKey,
+		Action:     "compute:nodes:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(NodesGetRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "NodesList",
+		ID:         "nodes.list",
+		Path:       "/api/compute/nodes/list",
+		Credential: CredentialAPIKey,
+		Action:     "compute:nodes:read",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(NodesListRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "NodesBan",
+		ID:         "nodes.ban",
+		Path:       "/api/compute/nodes/ban",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:nodes:ban",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(NodesBanRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "NodesUnban",
+		ID:         "nodes.unban",
+		Path:       "/api/compute/nodes/unban",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:nodes:ban",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(NodesUnbanRequestObject).Body
+			return Resource{ComputePool, in.TenantID, in.PoolID}
+		},
+	},
+	{
+		Operation:  "NodesRemove",
+		ID:         "nodes.remove",
+		Path:       "/api/compute/nodes/remove",
+		Mutation:   true,
+		Credential: CredentialAPIKey,
+		Action:     "compute:nodes:remove",
+		Retry:      RetryNatural,
+		Hidden:     true,
+		Module:     "server",
+		Phase:      "v0.1",
+		resource: func(request any) Resource {
+			in := request.(NodesRemoveRequestObject).Body
 			return Resource{ComputePool, in.TenantID, in.PoolID}
 		},
 	},
@@ -413,6 +640,53 @@ type Events interface {
 	Watch(ctx context.Context, in *wire.EventsWatchInput) (iter.Seq2[*Event, error], error)
 }
 
+// Inventory serves the group inventory. By the time a method is called the input
+// holds every rule of its table and the caller may do what it asks.
+type Inventory interface {
+	// Import adds machines to the inventory of a pool, or replaces what is known of them.
+	//
+	// All of them are taken, or none. A machine that is known already with the same content stays as it
+	// is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in
+	// the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+	Import(ctx context.Context, in *wire.InventoryImportInput) (*InventoryImportOutput, error)
+	// List lists the machines of a pool's inventory in the order of their ids.
+	List(ctx context.Context, in *wire.InventoryListInput) (*InventoryListOutput, error)
+	// Remove takes a machine out of the inventory and returns what was known of it.
+	//
+	// A node that it became stays. A machine that is not there is NOT_FOUND, also when an earlier call
+	// removed it.
+	Remove(ctx context.Context, in *wire.InventoryRemoveInput) (*InventoryRemoveOutput, error)
+}
+
+// JoinRequests serves the group joinRequests. By the time a method is called the input
+// holds every rule of its table and the caller may do what it asks.
+type JoinRequests interface {
+	// List lists a pool's join requests in the order in which they were made.
+	//
+	// By default only those that wait appear: pending ones, and approved ones that the machine has not
+	// collected yet. `includeEnded: true` adds those that were denied, consumed, canceled or have
+	// expired, which are kept for 30 days.
+	List(ctx context.Context, in *wire.JoinRequestsListInput) (*JoinRequestsListOutput, error)
+	// Get returns one join request.
+	Get(ctx context.Context, in *wire.JoinRequestsGetInput) (*JoinRequestsGetOutput, error)
+	// Approve lets the machine of a request in, once.
+	//
+	// `csrSha256` is that of the request as the operator saw it; another one is CONFLICT. The approval
+	// waives the reason of the request and nothing else: the token's pin, the trust and the rules for
+	// taking over a node still hold. It lasts an hour, in which the machine must call again with the
+	// same certificate request; the token may expire meanwhile, but not be used up or revoked.
+	//
+	// A request that is approved already comes back unchanged and nothing is published. One that has
+	// ended is INVALID_STATE.
+	Approve(ctx context.Context, in *wire.JoinRequestsApproveInput) (*JoinRequestsApproveOutput, error)
+	// Deny refuses the machine of a request: the same certificate request never joins with this token.
+	//
+	// It works on a pending request, and on an approved one that was not collected yet. One that is
+	// denied already comes back unchanged; one that was consumed or canceled, or has expired, is
+	// INVALID_STATE.
+	Deny(ctx context.Context, in *wire.JoinRequestsDenyInput) (*JoinRequestsDenyOutput, error)
+}
+
 // JoinTokens serves the group joinTokens. By the time a method is called the input
 // holds every rule of its table and the caller may do what it asks.
 type JoinTokens interface {
@@ -448,6 +722,69 @@ type JoinTokens interface {
 	//
 	// A token that was revoked before comes back unchanged, and nothing is published.
 	Revoke(ctx context.Context, in *wire.JoinTokensRevokeInput) (*JoinTokensRevokeOutput, error)
+}
+
+// Nodes serves the group nodes. By the time a method is called the input
+// holds every rule of its table and the caller may do what it asks, but for
+// methods that say otherwise.
+type Nodes interface {
+	// Join makes the machine that calls a node of the token's pool and returns its certificate, or says
+	// that an operator must approve it first.
+	//
+	// Of the certificate request only the public key is used: P-256, P-384 or Ed25519, with a valid
+	// self-signature. A request is known by the SHA-256 of its to-be-signed part: the same request and
+	// token again return the same node and certificate, for 30 minutes or until it was confirmed, and
+	// use the token no second time.
+	//
+	// A machine that is `pending` calls again with the same request after `retryAfterSeconds`. A public
+	// key belongs to one node, so a machine that joins with another token makes a new key.
+	//
+	// No IAM decision has been taken: the join token that is the bearer decides.
+	//
+	// An output with Pending is answered with the status 202.
+	Join(ctx context.Context, in *wire.NodesJoinInput) (*NodesJoinOutput, error)
+	// Confirm tells that the node has stored the certificate that it calls with.
+	//
+	// The join or renewal that issued it can then not be repeated, and older certificates of the node
+	// are refused from now on. Confirming again changes nothing.
+	//
+	// No IAM decision has been taken: the node whose client certificate was presented decides.
+	Confirm(ctx context.Context, in *wire.NodesConfirmInput) (*NodesConfirmOutput, error)
+	// Renew issues the next certificate of the node that calls.
+	//
+	// The key of the request may be the one of the certificate or a new one. The trust of the node is
+	// looked at again: where its pool has lost trust, the new certificate has less; it never has more. A
+	// certificate that has expired may be renewed for 7 days. The same request again returns the same
+	// certificate until it is confirmed.
+	//
+	// No IAM decision has been taken: the node whose client certificate was presented decides.
+	Renew(ctx context.Context, in *wire.NodesRenewInput) (*NodesRenewOutput, error)
+	// Report says that the node is alive; a daemon calls it every 30 seconds.
+	//
+	// A node that has reported within the last minute is not taken over without an operator.
+	// `renewAfter` is now where the pool has lost trust since the certificate was issued.
+	//
+	// No IAM decision has been taken: the node whose client certificate was presented decides.
+	Report(ctx context.Context, in *wire.NodesReportInput) (*NodesReportOutput, error)
+	// Get returns one node.
+	Get(ctx context.Context, in *wire.NodesGetInput) (*NodesGetOutput, error)
+	// List lists a pool's nodes in the order in which they joined first.
+	//
+	// Removed nodes appear with `includeRemoved: true`; they are kept for 30 days.
+	List(ctx context.Context, in *wire.NodesListInput) (*NodesListOutput, error)
+	// Ban refuses every further call of a node, also on connections that are open, and every join of its
+	// machine.
+	//
+	// A node that is banned already comes back unchanged. One that was removed is INVALID_STATE.
+	Ban(ctx context.Context, in *wire.NodesBanInput) (*NodesBanOutput, error)
+	// Unban lets a node call again; its certificate serves until its end.
+	//
+	// A node that is not banned comes back unchanged. One that was removed is INVALID_STATE.
+	Unban(ctx context.Context, in *wire.NodesUnbanInput) (*NodesUnbanOutput, error)
+	// Remove ends a node: its certificates are refused, and its machine may join again as another node.
+	//
+	// A node that was removed already comes back unchanged. Its key is never certified again.
+	Remove(ctx context.Context, in *wire.NodesRemoveInput) (*NodesRemoveOutput, error)
 }
 
 // Pools serves the group pools. By the time a method is called the input
@@ -492,11 +829,14 @@ type Sites interface {
 
 // Groups holds who serves each group. It implements [StrictServerInterface].
 type Groups struct {
-	APIKeys    APIKeys
-	Events     Events
-	JoinTokens JoinTokens
-	Pools      Pools
-	Sites      Sites
+	APIKeys      APIKeys
+	Events       Events
+	Inventory    Inventory
+	JoinRequests JoinRequests
+	JoinTokens   JoinTokens
+	Nodes        Nodes
+	Pools        Pools
+	Sites        Sites
 }
 
 var _ StrictServerInterface = Groups{}
@@ -567,6 +907,69 @@ func (g Groups) EventsWatch(ctx context.Context, request EventsWatchRequestObjec
 	return streamEvent(events), nil
 }
 
+// InventoryImport implements [StrictServerInterface].
+func (g Groups) InventoryImport(ctx context.Context, request InventoryImportRequestObject) (InventoryImportResponseObject, error) {
+	out, err := g.Inventory.Import(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// InventoryList implements [StrictServerInterface].
+func (g Groups) InventoryList(ctx context.Context, request InventoryListRequestObject) (InventoryListResponseObject, error) {
+	out, err := g.Inventory.List(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// InventoryRemove implements [StrictServerInterface].
+func (g Groups) InventoryRemove(ctx context.Context, request InventoryRemoveRequestObject) (InventoryRemoveResponseObject, error) {
+	out, err := g.Inventory.Remove(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// JoinRequestsList implements [StrictServerInterface].
+func (g Groups) JoinRequestsList(ctx context.Context, request JoinRequestsListRequestObject) (JoinRequestsListResponseObject, error) {
+	out, err := g.JoinRequests.List(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// JoinRequestsGet implements [StrictServerInterface].
+func (g Groups) JoinRequestsGet(ctx context.Context, request JoinRequestsGetRequestObject) (JoinRequestsGetResponseObject, error) {
+	out, err := g.JoinRequests.Get(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// JoinRequestsApprove implements [StrictServerInterface].
+func (g Groups) JoinRequestsApprove(ctx context.Context, request JoinRequestsApproveRequestObject) (JoinRequestsApproveResponseObject, error) {
+	out, err := g.JoinRequests.Approve(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// JoinRequestsDeny implements [StrictServerInterface].
+func (g Groups) JoinRequestsDeny(ctx context.Context, request JoinRequestsDenyRequestObject) (JoinRequestsDenyResponseObject, error) {
+	out, err := g.JoinRequests.Deny(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // JoinTokensCreate implements [StrictServerInterface].
 func (g Groups) JoinTokensCreate(ctx context.Context, request JoinTokensCreateRequestObject) (JoinTokensCreateResponseObject, error) {
 	out, err := g.JoinTokens.Create(ctx, request.Body)
@@ -588,6 +991,87 @@ func (g Groups) JoinTokensList(ctx context.Context, request JoinTokensListReques
 // JoinTokensRevoke implements [StrictServerInterface].
 func (g Groups) JoinTokensRevoke(ctx context.Context, request JoinTokensRevokeRequestObject) (JoinTokensRevokeResponseObject, error) {
 	out, err := g.JoinTokens.Revoke(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesJoin implements [StrictServerInterface].
+func (g Groups) NodesJoin(ctx context.Context, request NodesJoinRequestObject) (NodesJoinResponseObject, error) {
+	out, err := g.Nodes.Join(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesConfirm implements [StrictServerInterface].
+func (g Groups) NodesConfirm(ctx context.Context, request NodesConfirmRequestObject) (NodesConfirmResponseObject, error) {
+	out, err := g.Nodes.Confirm(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesRenew implements [StrictServerInterface].
+func (g Groups) NodesRenew(ctx context.Context, request NodesRenewRequestObject) (NodesRenewResponseObject, error) {
+	out, err := g.Nodes.Renew(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesReport implements [StrictServerInterface].
+func (g Groups) NodesReport(ctx context.Context, request NodesReportRequestObject) (NodesReportResponseObject, error) {
+	out, err := g.Nodes.Report(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesGet implements [StrictServerInterface].
+func (g Groups) NodesGet(ctx context.Context, request NodesGetRequestObject) (NodesGetResponseObject, error) {
+	out, err := g.Nodes.Get(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesList implements [StrictServerInterface].
+func (g Groups) NodesList(ctx context.Context, request NodesListRequestObject) (NodesListResponseObject, error) {
+	out, err := g.Nodes.List(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesBan implements [StrictServerInterface].
+func (g Groups) NodesBan(ctx context.Context, request NodesBanRequestObject) (NodesBanResponseObject, error) {
+	out, err := g.Nodes.Ban(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesUnban implements [StrictServerInterface].
+func (g Groups) NodesUnban(ctx context.Context, request NodesUnbanRequestObject) (NodesUnbanResponseObject, error) {
+	out, err := g.Nodes.Unban(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodesRemove implements [StrictServerInterface].
+func (g Groups) NodesRemove(ctx context.Context, request NodesRemoveRequestObject) (NodesRemoveResponseObject, error) {
+	out, err := g.Nodes.Remove(ctx, request.Body)
 	if err != nil {
 		return nil, err
 	}

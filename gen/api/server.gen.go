@@ -99,11 +99,82 @@ type APIKeysRevokeOutput struct {
 	APIKey APIKey `json:"apiKey"`
 }
 
+// Admission A certificate for a node, and what goes with it.
+type Admission struct {
+	// NodeID A node: a machine that has joined.
+	NodeID string `json:"nodeId"`
+
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// Certificate The certificate chain in PEM, the node's own first.
+	Certificate string `json:"certificate"`
+
+	// CaBundle The roots that the node may trust from now on, in PEM.
+	CaBundle string      `json:"caBundle"`
+	Profile  NodeProfile `json:"profile"`
+	Trust    Trust       `json:"trust"`
+
+	// Serial The serial number of the certificate, in hexadecimal.
+	Serial    string    `json:"serial"`
+	NotBefore time.Time `json:"notBefore"`
+	NotAfter  time.Time `json:"notAfter"`
+
+	// RenewAfter When to renew; add some jitter.
+	RenewAfter time.Time `json:"renewAfter"`
+
+	// ServerTime For machines whose clock is wrong.
+	ServerTime time.Time `json:"serverTime"`
+
+	// Replayed The answer to an earlier call of the same machine.
+	Replayed bool `json:"replayed"`
+}
+
 // Agent What runs on the machines of a pool.
 type Agent = wire.Agent
 
 // Attestor What vouches for a machine that joins.
 type Attestor = wire.Attestor
+
+// ClaimedEnvironment Where a daemon says that it runs. Nothing is decided by it.
+type ClaimedEnvironment = wire.ClaimedEnvironment
+
+// Claims What a machine says of itself when it joins.
+type Claims struct {
+	// ProductUUID What a machine says of itself. It may be a placeholder, and those contain spaces.
+	ProductUUID *string `json:"productUuid,omitempty"`
+
+	// Serial What a machine says of itself. It may be a placeholder, and those contain spaces.
+	Serial *string `json:"serial,omitempty"`
+
+	// Macs Physical network addresses.
+	Macs     []string `json:"macs"`
+	GPUUuids []string `json:"gpuUuids"`
+
+	// Hostname The host name that a machine says it has.
+	Hostname    *string             `json:"hostname,omitempty"`
+	Environment *ClaimedEnvironment `json:"environment,omitempty"`
+}
+
+// Deferral A join that waits for an operator.
+type Deferral struct {
+	// RequestID A join that waits for an operator.
+	RequestID string         `json:"requestId"`
+	Reason    DeferralReason `json:"reason"`
+
+	// CSRSha256 What the operator sees of the certificate request; show it on the machine, too.
+	CSRSha256 string `json:"csrSha256"`
+
+	// RetryAfterSeconds When to call again with the same certificate request.
+	RetryAfterSeconds int64     `json:"retryAfterSeconds"`
+	ServerTime        time.Time `json:"serverTime"`
+}
+
+// DeferralReason Why a join waits for an operator.
+type DeferralReason = wire.DeferralReason
 
 // Erase Whether a machine must be erased before it is handed on.
 type Erase = wire.Erase
@@ -166,6 +237,162 @@ type EventsWatchInput = wire.EventsWatchInput
 
 // Hosted What the daemon runs on, where that is not the machine itself.
 type Hosted = wire.Hosted
+
+// IdentifierField What an identifier of a machine is.
+type IdentifierField = wire.IdentifierField
+
+// InventoryImportInput The input of inventory.import.
+type InventoryImportInput = wire.InventoryImportInput
+
+// InventoryImportInputMachinesItem defines model for InventoryImportInputMachinesItem.
+type InventoryImportInputMachinesItem = wire.InventoryImportInputMachinesItem
+
+// InventoryImportInputMachinesItemIdentifiers defines model for InventoryImportInputMachinesItemIdentifiers.
+type InventoryImportInputMachinesItemIdentifiers = wire.InventoryImportInputMachinesItemIdentifiers
+
+// InventoryImportOutput The answer of inventory.import.
+type InventoryImportOutput struct {
+	// Created Machines that were not known before.
+	Created int64 `json:"created"`
+
+	// Updated Machines of which something else was known.
+	Updated   int64 `json:"updated"`
+	Unchanged int64 `json:"unchanged"`
+}
+
+// InventoryListInput The input of inventory.list.
+type InventoryListInput = wire.InventoryListInput
+
+// InventoryListOutput The answer of inventory.list.
+type InventoryListOutput struct {
+	Machines []InventoryMachine `json:"machines"`
+
+	// Cursor Pass it to read the next page.
+	Cursor *string `json:"cursor,omitempty"`
+}
+
+// InventoryMachine A machine that is known before it joins.
+type InventoryMachine struct {
+	// MachineID A machine of the inventory, unique within its pool; the operator's choice, such as an asset tag.
+	MachineID string `json:"machineId"`
+
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// ProductUUID The product UUID that the firmware reports.
+	ProductUUID *string `json:"productUuid,omitempty"`
+
+	// Serial The chassis or system serial number.
+	Serial    *string   `json:"serial,omitempty"`
+	Macs      []string  `json:"macs"`
+	GPUUuids  []string  `json:"gpuUuids"`
+	CreatedAt time.Time `json:"createdAt"`
+
+	// CreatedBy The identity that imported it first, as `tenant/name`.
+	CreatedBy string    `json:"createdBy"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// InventoryRemoveInput The input of inventory.remove.
+type InventoryRemoveInput = wire.InventoryRemoveInput
+
+// InventoryRemoveOutput The answer of inventory.remove.
+type InventoryRemoveOutput struct {
+	Machine InventoryMachine `json:"machine"`
+}
+
+// JoinRequest A join that an attestor deferred.
+type JoinRequest struct {
+	// ID A join that waits for an operator.
+	ID string `json:"id"`
+
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// TokenID A join token. It is not a secret.
+	TokenID  string            `json:"tokenId"`
+	Status   JoinRequestStatus `json:"status"`
+	Reason   DeferralReason    `json:"reason"`
+	Attestor Attestor          `json:"attestor"`
+
+	// CSRSha256 Approve what you saw by giving this back.
+	CSRSha256 string `json:"csrSha256"`
+	Claims    Claims `json:"claims"`
+
+	// Placeholders The claims that identify no machine.
+	Placeholders []PlaceholderMatch `json:"placeholders"`
+
+	// Hosted As the token has it.
+	Hosted *Hosted `json:"hosted,omitempty"`
+
+	// ReclaimsNodeID The node that an approval hands over to this machine.
+	ReclaimsNodeID *string `json:"reclaimsNodeId,omitempty"`
+
+	// SourceAddress The address of the latest call.
+	SourceAddress string `json:"sourceAddress"`
+
+	// Seen How often the machine has called.
+	Seen       int64     `json:"seen"`
+	CreatedAt  time.Time `json:"createdAt"`
+	LastSeenAt time.Time `json:"lastSeenAt"`
+
+	// ExpiresAt When it expires unless it is decided, or collected, before.
+	ExpiresAt time.Time  `json:"expiresAt"`
+	DecidedAt *time.Time `json:"decidedAt,omitempty"`
+
+	// DecidedBy The identity that approved or denied it, as `tenant/name`.
+	DecidedBy *string `json:"decidedBy,omitempty"`
+
+	// Note Why an operator decided so.
+	Note *string `json:"note,omitempty"`
+
+	// NodeID The node that it became.
+	NodeID *string `json:"nodeId,omitempty"`
+}
+
+// JoinRequestStatus Only `pending` and `approved` are live.
+type JoinRequestStatus = wire.JoinRequestStatus
+
+// JoinRequestsApproveInput The input of joinRequests.approve.
+type JoinRequestsApproveInput = wire.JoinRequestsApproveInput
+
+// JoinRequestsApproveOutput The answer of joinRequests.approve.
+type JoinRequestsApproveOutput struct {
+	JoinRequest JoinRequest `json:"joinRequest"`
+}
+
+// JoinRequestsDenyInput The input of joinRequests.deny.
+type JoinRequestsDenyInput = wire.JoinRequestsDenyInput
+
+// JoinRequestsDenyOutput The answer of joinRequests.deny.
+type JoinRequestsDenyOutput struct {
+	JoinRequest JoinRequest `json:"joinRequest"`
+}
+
+// JoinRequestsGetInput The input of joinRequests.get.
+type JoinRequestsGetInput = wire.JoinRequestsGetInput
+
+// JoinRequestsGetOutput The answer of joinRequests.get.
+type JoinRequestsGetOutput struct {
+	JoinRequest JoinRequest `json:"joinRequest"`
+}
+
+// JoinRequestsListInput The input of joinRequests.list.
+type JoinRequestsListInput = wire.JoinRequestsListInput
+
+// JoinRequestsListOutput The answer of joinRequests.list.
+type JoinRequestsListOutput struct {
+	JoinRequests []JoinRequest `json:"joinRequests"`
+
+	// Cursor Pass it to read the next page.
+	Cursor *string `json:"cursor,omitempty"`
+}
 
 // JoinToken defines model for JoinToken.
 type JoinToken struct {
@@ -250,6 +477,158 @@ type JoinTokensRevokeInput = wire.JoinTokensRevokeInput
 // JoinTokensRevokeOutput The answer of joinTokens.revoke.
 type JoinTokensRevokeOutput struct {
 	JoinToken JoinToken `json:"joinToken"`
+}
+
+// Node A machine that has joined a pool.
+type Node struct {
+	// ID A node: a machine that has joined.
+	ID string `json:"id"`
+
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID  string      `json:"poolId"`
+	Status  NodeStatus  `json:"status"`
+	Trust   Trust       `json:"trust"`
+	Profile NodeProfile `json:"profile"`
+
+	// Hosted As the token had it.
+	Hosted *Hosted `json:"hosted,omitempty"`
+
+	// Claims What the machine said of itself when it joined last.
+	Claims Claims `json:"claims"`
+
+	// AgentVersion The version of the daemon.
+	AgentVersion *string `json:"agentVersion,omitempty"`
+
+	// TokenID The token that it joined with last.
+	TokenID string `json:"tokenId"`
+
+	// CertificateSerial Of its newest certificate, in hexadecimal.
+	CertificateSerial   *string    `json:"certificateSerial,omitempty"`
+	CertificateNotAfter *time.Time `json:"certificateNotAfter,omitempty"`
+
+	// CreatedAt When it joined for the first time.
+	CreatedAt time.Time `json:"createdAt"`
+
+	// JoinedAt When it joined last.
+	JoinedAt time.Time `json:"joinedAt"`
+
+	// LastSeenAt When it reported last.
+	LastSeenAt *time.Time `json:"lastSeenAt,omitempty"`
+	BannedAt   *time.Time `json:"bannedAt,omitempty"`
+
+	// BannedBy The identity that banned it, as `tenant/name`.
+	BannedBy *string `json:"bannedBy,omitempty"`
+
+	// Note Why it was banned.
+	Note      *string    `json:"note,omitempty"`
+	RemovedAt *time.Time `json:"removedAt,omitempty"`
+}
+
+// NodeProfile The kind of certificate of a node; only `node-platform` ever receives platform secrets.
+type NodeProfile = wire.NodeProfile
+
+// NodeStatus Whether a node has confirmed its certificate, and whether it may still call.
+type NodeStatus = wire.NodeStatus
+
+// NodesBanInput The input of nodes.ban.
+type NodesBanInput = wire.NodesBanInput
+
+// NodesBanOutput The answer of nodes.ban.
+type NodesBanOutput struct {
+	Node Node `json:"node"`
+}
+
+// NodesConfirmInput The input of nodes.confirm.
+type NodesConfirmInput = wire.NodesConfirmInput
+
+// NodesConfirmOutput The answer of nodes.confirm.
+type NodesConfirmOutput struct {
+	// NodeID A node: a machine that has joined.
+	NodeID     string    `json:"nodeId"`
+	ServerTime time.Time `json:"serverTime"`
+}
+
+// NodesGetInput The input of nodes.get.
+type NodesGetInput = wire.NodesGetInput
+
+// NodesGetOutput The answer of nodes.get.
+type NodesGetOutput struct {
+	Node Node `json:"node"`
+}
+
+// NodesJoinInput The input of nodes.join.
+type NodesJoinInput = wire.NodesJoinInput
+
+// NodesJoinInputClaims defines model for NodesJoinInputClaims.
+type NodesJoinInputClaims = wire.NodesJoinInputClaims
+
+// NodesJoinOutput The answer of nodes.join.
+type NodesJoinOutput struct {
+	// Admitted The machine is a node.
+	Admitted *Admission `json:"admitted,omitempty"`
+
+	// Pending An operator must approve it.
+	Pending *Deferral `json:"pending,omitempty"`
+}
+
+// NodesListInput The input of nodes.list.
+type NodesListInput = wire.NodesListInput
+
+// NodesListOutput The answer of nodes.list.
+type NodesListOutput struct {
+	Nodes []Node `json:"nodes"`
+
+	// Cursor Pass it to read the next page.
+	Cursor *string `json:"cursor,omitempty"`
+}
+
+// NodesRemoveInput The input of nodes.remove.
+type NodesRemoveInput = wire.NodesRemoveInput
+
+// NodesRemoveOutput The answer of nodes.remove.
+type NodesRemoveOutput struct {
+	Node Node `json:"node"`
+}
+
+// NodesRenewInput The input of nodes.renew.
+type NodesRenewInput = wire.NodesRenewInput
+
+// NodesRenewOutput The answer of nodes.renew.
+type NodesRenewOutput struct {
+	Admitted Admission `json:"admitted"`
+}
+
+// NodesReportInput The input of nodes.report.
+type NodesReportInput = wire.NodesReportInput
+
+// NodesReportOutput The answer of nodes.report.
+type NodesReportOutput struct {
+	// NodeID A node: a machine that has joined.
+	NodeID     string    `json:"nodeId"`
+	RenewAfter time.Time `json:"renewAfter"`
+	ServerTime time.Time `json:"serverTime"`
+}
+
+// NodesUnbanInput The input of nodes.unban.
+type NodesUnbanInput = wire.NodesUnbanInput
+
+// NodesUnbanOutput The answer of nodes.unban.
+type NodesUnbanOutput struct {
+	Node Node `json:"node"`
+}
+
+// PlaceholderMatch An identifier that identifies no machine.
+type PlaceholderMatch struct {
+	Field IdentifierField `json:"field"`
+
+	// Value As the machine presented it.
+	Value string `json:"value"`
+
+	// Rule The id of the placeholder rule, or `shared` for a value that two nodes of the pool have presented.
+	Rule string `json:"rule"`
 }
 
 // Pool Machines of one owner on one site, under one policy.
@@ -413,6 +792,27 @@ type EventsListJSONRequestBody = EventsListInput
 // EventsWatchJSONRequestBody defines body for EventsWatch for application/json ContentType.
 type EventsWatchJSONRequestBody = EventsWatchInput
 
+// InventoryImportJSONRequestBody defines body for InventoryImport for application/json ContentType.
+type InventoryImportJSONRequestBody = InventoryImportInput
+
+// InventoryListJSONRequestBody defines body for InventoryList for application/json ContentType.
+type InventoryListJSONRequestBody = InventoryListInput
+
+// InventoryRemoveJSONRequestBody defines body for InventoryRemove for application/json ContentType.
+type InventoryRemoveJSONRequestBody = InventoryRemoveInput
+
+// JoinRequestsApproveJSONRequestBody defines body for JoinRequestsApprove for application/json ContentType.
+type JoinRequestsApproveJSONRequestBody = JoinRequestsApproveInput
+
+// JoinRequestsDenyJSONRequestBody defines body for JoinRequestsDeny for application/json ContentType.
+type JoinRequestsDenyJSONRequestBody = JoinRequestsDenyInput
+
+// JoinRequestsGetJSONRequestBody defines body for JoinRequestsGet for application/json ContentType.
+type JoinRequestsGetJSONRequestBody = JoinRequestsGetInput
+
+// JoinRequestsListJSONRequestBody defines body for JoinRequestsList for application/json ContentType.
+type JoinRequestsListJSONRequestBody = JoinRequestsListInput
+
 // JoinTokensCreateJSONRequestBody defines body for JoinTokensCreate for application/json ContentType.
 type JoinTokensCreateJSONRequestBody = JoinTokensCreateInput
 
@@ -421,6 +821,33 @@ type JoinTokensListJSONRequestBody = JoinTokensListInput
 
 // JoinTokensRevokeJSONRequestBody defines body for JoinTokensRevoke for application/json ContentType.
 type JoinTokensRevokeJSONRequestBody = JoinTokensRevokeInput
+
+// NodesBanJSONRequestBody defines body for NodesBan for application/json ContentType.
+type NodesBanJSONRequestBody = NodesBanInput
+
+// NodesConfirmJSONRequestBody defines body for NodesConfirm for application/json ContentType.
+type NodesConfirmJSONRequestBody = NodesConfirmInput
+
+// NodesGetJSONRequestBody defines body for NodesGet for application/json ContentType.
+type NodesGetJSONRequestBody = NodesGetInput
+
+// NodesJoinJSONRequestBody defines body for NodesJoin for application/json ContentType.
+type NodesJoinJSONRequestBody = NodesJoinInput
+
+// NodesListJSONRequestBody defines body for NodesList for application/json ContentType.
+type NodesListJSONRequestBody = NodesListInput
+
+// NodesRemoveJSONRequestBody defines body for NodesRemove for application/json ContentType.
+type NodesRemoveJSONRequestBody = NodesRemoveInput
+
+// NodesRenewJSONRequestBody defines body for NodesRenew for application/json ContentType.
+type NodesRenewJSONRequestBody = NodesRenewInput
+
+// NodesReportJSONRequestBody defines body for NodesReport for application/json ContentType.
+type NodesReportJSONRequestBody = NodesReportInput
+
+// NodesUnbanJSONRequestBody defines body for NodesUnban for application/json ContentType.
+type NodesUnbanJSONRequestBody = NodesUnbanInput
 
 // PoolsCreateJSONRequestBody defines body for PoolsCreate for application/json ContentType.
 type PoolsCreateJSONRequestBody = PoolsCreateInput
@@ -460,6 +887,27 @@ type ServerInterface interface {
 	// EventsWatch Streams events as they become known, as server-sent events.
 	// (POST /api/compute/events/watch)
 	EventsWatch(w http.ResponseWriter, r *http.Request, params EventsWatchParams)
+	// InventoryImport Adds machines to the inventory of a pool, or replaces what is known of them.
+	// (POST /api/compute/inventory/import)
+	InventoryImport(w http.ResponseWriter, r *http.Request)
+	// InventoryList Lists the machines of a pool's inventory in the order of their ids.
+	// (POST /api/compute/inventory/list)
+	InventoryList(w http.ResponseWriter, r *http.Request)
+	// InventoryRemove Takes a machine out of the inventory and returns what was known of it.
+	// (POST /api/compute/inventory/remove)
+	InventoryRemove(w http.ResponseWriter, r *http.Request)
+	// JoinRequestsApprove Lets the machine of a request in, once.
+	// (POST /api/compute/joinRequests/approve)
+	JoinRequestsApprove(w http.ResponseWriter, r *http.Request)
+	// JoinRequestsDeny Refuses the machine of a request: the same certificate request never joins with this token.
+	// (POST /api/compute/joinRequests/deny)
+	JoinRequestsDeny(w http.ResponseWriter, r *http.Request)
+	// JoinRequestsGet Returns one join request.
+	// (POST /api/compute/joinRequests/get)
+	JoinRequestsGet(w http.ResponseWriter, r *http.Request)
+	// JoinRequestsList Lists a pool's join requests in the order in which they were made.
+	// (POST /api/compute/joinRequests/list)
+	JoinRequestsList(w http.ResponseWriter, r *http.Request)
 	// JoinTokensCreate Mints a token with which nodes join one pool.
 	// (POST /api/compute/joinTokens/create)
 	JoinTokensCreate(w http.ResponseWriter, r *http.Request)
@@ -469,6 +917,33 @@ type ServerInterface interface {
 	// JoinTokensRevoke Ends a token at once and returns its record with `revokedAt`.
 	// (POST /api/compute/joinTokens/revoke)
 	JoinTokensRevoke(w http.ResponseWriter, r *http.Request)
+	// NodesBan Refuses every further call of a node, also on connections that are open, and every join of its machine.
+	// (POST /api/compute/nodes/ban)
+	NodesBan(w http.ResponseWriter, r *http.Request)
+	// NodesConfirm Tells that the node has stored the certificate that it calls with.
+	// (POST /api/compute/nodes/confirm)
+	NodesConfirm(w http.ResponseWriter, r *http.Request)
+	// NodesGet Returns one node.
+	// (POST /api/compute/nodes/get)
+	NodesGet(w http.ResponseWriter, r *http.Request)
+	// NodesJoin Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+	// (POST /api/compute/nodes/join)
+	NodesJoin(w http.ResponseWriter, r *http.Request)
+	// NodesList Lists a pool's nodes in the order in which they joined first.
+	// (POST /api/compute/nodes/list)
+	NodesList(w http.ResponseWriter, r *http.Request)
+	// NodesRemove Ends a node: its certificates are refused, and its machine may join again as another node.
+	// (POST /api/compute/nodes/remove)
+	NodesRemove(w http.ResponseWriter, r *http.Request)
+	// NodesRenew Issues the next certificate of the node that calls.
+	// (POST /api/compute/nodes/renew)
+	NodesRenew(w http.ResponseWriter, r *http.Request)
+	// NodesReport Says that the node is alive; a daemon calls it every 30 seconds.
+	// (POST /api/compute/nodes/report)
+	NodesReport(w http.ResponseWriter, r *http.Request)
+	// NodesUnban Lets a node call again; its certificate serves until its end.
+	// (POST /api/compute/nodes/unban)
+	NodesUnban(w http.ResponseWriter, r *http.Request)
 	// PoolsCreate Creates a pool on a site.
 	// (POST /api/compute/pools/create)
 	PoolsCreate(w http.ResponseWriter, r *http.Request)
@@ -598,6 +1073,104 @@ func (siw *ServerInterfaceWrapper) EventsWatch(w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(w, r)
 }
 
+// InventoryImport operation middleware
+func (siw *ServerInterfaceWrapper) InventoryImport(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.InventoryImport(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// InventoryList operation middleware
+func (siw *ServerInterfaceWrapper) InventoryList(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.InventoryList(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// InventoryRemove operation middleware
+func (siw *ServerInterfaceWrapper) InventoryRemove(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.InventoryRemove(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// JoinRequestsApprove operation middleware
+func (siw *ServerInterfaceWrapper) JoinRequestsApprove(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.JoinRequestsApprove(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// JoinRequestsDeny operation middleware
+func (siw *ServerInterfaceWrapper) JoinRequestsDeny(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.JoinRequestsDeny(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// JoinRequestsGet operation middleware
+func (siw *ServerInterfaceWrapper) JoinRequestsGet(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.JoinRequestsGet(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// JoinRequestsList operation middleware
+func (siw *ServerInterfaceWrapper) JoinRequestsList(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.JoinRequestsList(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // JoinTokensCreate operation middleware
 func (siw *ServerInterfaceWrapper) JoinTokensCreate(w http.ResponseWriter, r *http.Request) {
 
@@ -631,6 +1204,132 @@ func (siw *ServerInterfaceWrapper) JoinTokensRevoke(w http.ResponseWriter, r *ht
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.JoinTokensRevoke(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesBan operation middleware
+func (siw *ServerInterfaceWrapper) NodesBan(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesBan(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesConfirm operation middleware
+func (siw *ServerInterfaceWrapper) NodesConfirm(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesConfirm(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesGet operation middleware
+func (siw *ServerInterfaceWrapper) NodesGet(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesGet(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesJoin operation middleware
+func (siw *ServerInterfaceWrapper) NodesJoin(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesJoin(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesList operation middleware
+func (siw *ServerInterfaceWrapper) NodesList(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesList(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesRemove operation middleware
+func (siw *ServerInterfaceWrapper) NodesRemove(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesRemove(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesRenew operation middleware
+func (siw *ServerInterfaceWrapper) NodesRenew(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesRenew(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesReport operation middleware
+func (siw *ServerInterfaceWrapper) NodesReport(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesReport(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// NodesUnban operation middleware
+func (siw *ServerInterfaceWrapper) NodesUnban(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.NodesUnban(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -863,9 +1562,25 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/apiKeys/revoke", wrapper.APIKeysRevoke)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/events/list", wrapper.EventsList)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/events/watch", wrapper.EventsWatch)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/inventory/import", wrapper.InventoryImport)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/inventory/list", wrapper.InventoryList)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/inventory/remove", wrapper.InventoryRemove)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/joinRequests/approve", wrapper.JoinRequestsApprove)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/joinRequests/deny", wrapper.JoinRequestsDeny)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/joinRequests/get", wrapper.JoinRequestsGet)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/joinRequests/list", wrapper.JoinRequestsList)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/joinTokens/create", wrapper.JoinTokensCreate)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/joinTokens/list", wrapper.JoinTokensList)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/joinTokens/revoke", wrapper.JoinTokensRevoke)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/ban", wrapper.NodesBan)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/confirm", wrapper.NodesConfirm)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/get", wrapper.NodesGet)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/join", wrapper.NodesJoin)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/list", wrapper.NodesList)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/remove", wrapper.NodesRemove)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/renew", wrapper.NodesRenew)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/report", wrapper.NodesReport)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/nodes/unban", wrapper.NodesUnban)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/pools/create", wrapper.PoolsCreate)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/pools/get", wrapper.PoolsGet)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/compute/pools/list", wrapper.PoolsList)
@@ -1017,6 +1732,160 @@ func (response EventsWatch200TextEventStreamResponse) VisitEventsWatchResponse(w
 	}
 }
 
+type InventoryImportRequestObject struct {
+	Body *InventoryImportJSONRequestBody
+}
+
+type InventoryImportResponseObject interface {
+	VisitInventoryImportResponse(w http.ResponseWriter) error
+}
+
+type InventoryImport200JSONResponse InventoryImportOutput
+
+func (response InventoryImport200JSONResponse) VisitInventoryImportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type InventoryListRequestObject struct {
+	Body *InventoryListJSONRequestBody
+}
+
+type InventoryListResponseObject interface {
+	VisitInventoryListResponse(w http.ResponseWriter) error
+}
+
+type InventoryList200JSONResponse InventoryListOutput
+
+func (response InventoryList200JSONResponse) VisitInventoryListResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type InventoryRemoveRequestObject struct {
+	Body *InventoryRemoveJSONRequestBody
+}
+
+type InventoryRemoveResponseObject interface {
+	VisitInventoryRemoveResponse(w http.ResponseWriter) error
+}
+
+type InventoryRemove200JSONResponse InventoryRemoveOutput
+
+func (response InventoryRemove200JSONResponse) VisitInventoryRemoveResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type JoinRequestsApproveRequestObject struct {
+	Body *JoinRequestsApproveJSONRequestBody
+}
+
+type JoinRequestsApproveResponseObject interface {
+	VisitJoinRequestsApproveResponse(w http.ResponseWriter) error
+}
+
+type JoinRequestsApprove200JSONResponse JoinRequestsApproveOutput
+
+func (response JoinRequestsApprove200JSONResponse) VisitJoinRequestsApproveResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type JoinRequestsDenyRequestObject struct {
+	Body *JoinRequestsDenyJSONRequestBody
+}
+
+type JoinRequestsDenyResponseObject interface {
+	VisitJoinRequestsDenyResponse(w http.ResponseWriter) error
+}
+
+type JoinRequestsDeny200JSONResponse JoinRequestsDenyOutput
+
+func (response JoinRequestsDeny200JSONResponse) VisitJoinRequestsDenyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type JoinRequestsGetRequestObject struct {
+	Body *JoinRequestsGetJSONRequestBody
+}
+
+type JoinRequestsGetResponseObject interface {
+	VisitJoinRequestsGetResponse(w http.ResponseWriter) error
+}
+
+type JoinRequestsGet200JSONResponse JoinRequestsGetOutput
+
+func (response JoinRequestsGet200JSONResponse) VisitJoinRequestsGetResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type JoinRequestsListRequestObject struct {
+	Body *JoinRequestsListJSONRequestBody
+}
+
+type JoinRequestsListResponseObject interface {
+	VisitJoinRequestsListResponse(w http.ResponseWriter) error
+}
+
+type JoinRequestsList200JSONResponse JoinRequestsListOutput
+
+func (response JoinRequestsList200JSONResponse) VisitJoinRequestsListResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type JoinTokensCreateRequestObject struct {
 	Body *JoinTokensCreateJSONRequestBody
 }
@@ -1072,6 +1941,204 @@ type JoinTokensRevokeResponseObject interface {
 type JoinTokensRevoke200JSONResponse JoinTokensRevokeOutput
 
 func (response JoinTokensRevoke200JSONResponse) VisitJoinTokensRevokeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesBanRequestObject struct {
+	Body *NodesBanJSONRequestBody
+}
+
+type NodesBanResponseObject interface {
+	VisitNodesBanResponse(w http.ResponseWriter) error
+}
+
+type NodesBan200JSONResponse NodesBanOutput
+
+func (response NodesBan200JSONResponse) VisitNodesBanResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesConfirmRequestObject struct {
+	Body *NodesConfirmJSONRequestBody
+}
+
+type NodesConfirmResponseObject interface {
+	VisitNodesConfirmResponse(w http.ResponseWriter) error
+}
+
+type NodesConfirm200JSONResponse NodesConfirmOutput
+
+func (response NodesConfirm200JSONResponse) VisitNodesConfirmResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesGetRequestObject struct {
+	Body *NodesGetJSONRequestBody
+}
+
+type NodesGetResponseObject interface {
+	VisitNodesGetResponse(w http.ResponseWriter) error
+}
+
+type NodesGet200JSONResponse NodesGetOutput
+
+func (response NodesGet200JSONResponse) VisitNodesGetResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesJoinRequestObject struct {
+	Body *NodesJoinJSONRequestBody
+}
+
+type NodesJoinResponseObject interface {
+	VisitNodesJoinResponse(w http.ResponseWriter) error
+}
+
+type NodesJoin200JSONResponse NodesJoinOutput
+
+func (response NodesJoin200JSONResponse) VisitNodesJoinResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesListRequestObject struct {
+	Body *NodesListJSONRequestBody
+}
+
+type NodesListResponseObject interface {
+	VisitNodesListResponse(w http.ResponseWriter) error
+}
+
+type NodesList200JSONResponse NodesListOutput
+
+func (response NodesList200JSONResponse) VisitNodesListResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesRemoveRequestObject struct {
+	Body *NodesRemoveJSONRequestBody
+}
+
+type NodesRemoveResponseObject interface {
+	VisitNodesRemoveResponse(w http.ResponseWriter) error
+}
+
+type NodesRemove200JSONResponse NodesRemoveOutput
+
+func (response NodesRemove200JSONResponse) VisitNodesRemoveResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesRenewRequestObject struct {
+	Body *NodesRenewJSONRequestBody
+}
+
+type NodesRenewResponseObject interface {
+	VisitNodesRenewResponse(w http.ResponseWriter) error
+}
+
+type NodesRenew200JSONResponse NodesRenewOutput
+
+func (response NodesRenew200JSONResponse) VisitNodesRenewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesReportRequestObject struct {
+	Body *NodesReportJSONRequestBody
+}
+
+type NodesReportResponseObject interface {
+	VisitNodesReportResponse(w http.ResponseWriter) error
+}
+
+type NodesReport200JSONResponse NodesReportOutput
+
+func (response NodesReport200JSONResponse) VisitNodesReportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NodesUnbanRequestObject struct {
+	Body *NodesUnbanJSONRequestBody
+}
+
+type NodesUnbanResponseObject interface {
+	VisitNodesUnbanResponse(w http.ResponseWriter) error
+}
+
+type NodesUnban200JSONResponse NodesUnbanOutput
+
+func (response NodesUnban200JSONResponse) VisitNodesUnbanResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -1254,6 +2321,27 @@ type StrictServerInterface interface {
 	// EventsWatch Streams events as they become known, as server-sent events.
 	// (POST /api/compute/events/watch)
 	EventsWatch(ctx context.Context, request EventsWatchRequestObject) (EventsWatchResponseObject, error)
+	// InventoryImport Adds machines to the inventory of a pool, or replaces what is known of them.
+	// (POST /api/compute/inventory/import)
+	InventoryImport(ctx context.Context, request InventoryImportRequestObject) (InventoryImportResponseObject, error)
+	// InventoryList Lists the machines of a pool's inventory in the order of their ids.
+	// (POST /api/compute/inventory/list)
+	InventoryList(ctx context.Context, request InventoryListRequestObject) (InventoryListResponseObject, error)
+	// InventoryRemove Takes a machine out of the inventory and returns what was known of it.
+	// (POST /api/compute/inventory/remove)
+	InventoryRemove(ctx context.Context, request InventoryRemoveRequestObject) (InventoryRemoveResponseObject, error)
+	// JoinRequestsApprove Lets the machine of a request in, once.
+	// (POST /api/compute/joinRequests/approve)
+	JoinRequestsApprove(ctx context.Context, request JoinRequestsApproveRequestObject) (JoinRequestsApproveResponseObject, error)
+	// JoinRequestsDeny Refuses the machine of a request: the same certificate request never joins with this token.
+	// (POST /api/compute/joinRequests/deny)
+	JoinRequestsDeny(ctx context.Context, request JoinRequestsDenyRequestObject) (JoinRequestsDenyResponseObject, error)
+	// JoinRequestsGet Returns one join request.
+	// (POST /api/compute/joinRequests/get)
+	JoinRequestsGet(ctx context.Context, request JoinRequestsGetRequestObject) (JoinRequestsGetResponseObject, error)
+	// JoinRequestsList Lists a pool's join requests in the order in which they were made.
+	// (POST /api/compute/joinRequests/list)
+	JoinRequestsList(ctx context.Context, request JoinRequestsListRequestObject) (JoinRequestsListResponseObject, error)
 	// JoinTokensCreate Mints a token with which nodes join one pool.
 	// (POST /api/compute/joinTokens/create)
 	JoinTokensCreate(ctx context.Context, request JoinTokensCreateRequestObject) (JoinTokensCreateResponseObject, error)
@@ -1263,6 +2351,33 @@ type StrictServerInterface interface {
 	// JoinTokensRevoke Ends a token at once and returns its record with `revokedAt`.
 	// (POST /api/compute/joinTokens/revoke)
 	JoinTokensRevoke(ctx context.Context, request JoinTokensRevokeRequestObject) (JoinTokensRevokeResponseObject, error)
+	// NodesBan Refuses every further call of a node, also on connections that are open, and every join of its machine.
+	// (POST /api/compute/nodes/ban)
+	NodesBan(ctx context.Context, request NodesBanRequestObject) (NodesBanResponseObject, error)
+	// NodesConfirm Tells that the node has stored the certificate that it calls with.
+	// (POST /api/compute/nodes/confirm)
+	NodesConfirm(ctx context.Context, request NodesConfirmRequestObject) (NodesConfirmResponseObject, error)
+	// NodesGet Returns one node.
+	// (POST /api/compute/nodes/get)
+	NodesGet(ctx context.Context, request NodesGetRequestObject) (NodesGetResponseObject, error)
+	// NodesJoin Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+	// (POST /api/compute/nodes/join)
+	NodesJoin(ctx context.Context, request NodesJoinRequestObject) (NodesJoinResponseObject, error)
+	// NodesList Lists a pool's nodes in the order in which they joined first.
+	// (POST /api/compute/nodes/list)
+	NodesList(ctx context.Context, request NodesListRequestObject) (NodesListResponseObject, error)
+	// NodesRemove Ends a node: its certificates are refused, and its machine may join again as another node.
+	// (POST /api/compute/nodes/remove)
+	NodesRemove(ctx context.Context, request NodesRemoveRequestObject) (NodesRemoveResponseObject, error)
+	// NodesRenew Issues the next certificate of the node that calls.
+	// (POST /api/compute/nodes/renew)
+	NodesRenew(ctx context.Context, request NodesRenewRequestObject) (NodesRenewResponseObject, error)
+	// NodesReport Says that the node is alive; a daemon calls it every 30 seconds.
+	// (POST /api/compute/nodes/report)
+	NodesReport(ctx context.Context, request NodesReportRequestObject) (NodesReportResponseObject, error)
+	// NodesUnban Lets a node call again; its certificate serves until its end.
+	// (POST /api/compute/nodes/unban)
+	NodesUnban(ctx context.Context, request NodesUnbanRequestObject) (NodesUnbanResponseObject, error)
 	// PoolsCreate Creates a pool on a site.
 	// (POST /api/compute/pools/create)
 	PoolsCreate(ctx context.Context, request PoolsCreateRequestObject) (PoolsCreateResponseObject, error)
@@ -1482,6 +2597,223 @@ func (sh *strictHandler) EventsWatch(w http.ResponseWriter, r *http.Request, par
 	}
 }
 
+// InventoryImport operation middleware
+func (sh *strictHandler) InventoryImport(w http.ResponseWriter, r *http.Request) {
+	var request InventoryImportRequestObject
+
+	var body InventoryImportJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.InventoryImport(ctx, request.(InventoryImportRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "InventoryImport")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(InventoryImportResponseObject); ok {
+		if err := validResponse.VisitInventoryImportResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// InventoryList operation middleware
+func (sh *strictHandler) InventoryList(w http.ResponseWriter, r *http.Request) {
+	var request InventoryListRequestObject
+
+	var body InventoryListJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.InventoryList(ctx, request.(InventoryListRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "InventoryList")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(InventoryListResponseObject); ok {
+		if err := validResponse.VisitInventoryListResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// InventoryRemove operation middleware
+func (sh *strictHandler) InventoryRemove(w http.ResponseWriter, r *http.Request) {
+	var request InventoryRemoveRequestObject
+
+	var body InventoryRemoveJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.InventoryRemove(ctx, request.(InventoryRemoveRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "InventoryRemove")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(InventoryRemoveResponseObject); ok {
+		if err := validResponse.VisitInventoryRemoveResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// JoinRequestsApprove operation middleware
+func (sh *strictHandler) JoinRequestsApprove(w http.ResponseWriter, r *http.Request) {
+	var request JoinRequestsApproveRequestObject
+
+	var body JoinRequestsApproveJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.JoinRequestsApprove(ctx, request.(JoinRequestsApproveRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "JoinRequestsApprove")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(JoinRequestsApproveResponseObject); ok {
+		if err := validResponse.VisitJoinRequestsApproveResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// JoinRequestsDeny operation middleware
+func (sh *strictHandler) JoinRequestsDeny(w http.ResponseWriter, r *http.Request) {
+	var request JoinRequestsDenyRequestObject
+
+	var body JoinRequestsDenyJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.JoinRequestsDeny(ctx, request.(JoinRequestsDenyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "JoinRequestsDeny")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(JoinRequestsDenyResponseObject); ok {
+		if err := validResponse.VisitJoinRequestsDenyResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// JoinRequestsGet operation middleware
+func (sh *strictHandler) JoinRequestsGet(w http.ResponseWriter, r *http.Request) {
+	var request JoinRequestsGetRequestObject
+
+	var body JoinRequestsGetJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.JoinRequestsGet(ctx, request.(JoinRequestsGetRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "JoinRequestsGet")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(JoinRequestsGetResponseObject); ok {
+		if err := validResponse.VisitJoinRequestsGetResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// JoinRequestsList operation middleware
+func (sh *strictHandler) JoinRequestsList(w http.ResponseWriter, r *http.Request) {
+	var request JoinRequestsListRequestObject
+
+	var body JoinRequestsListJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.JoinRequestsList(ctx, request.(JoinRequestsListRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "JoinRequestsList")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(JoinRequestsListResponseObject); ok {
+		if err := validResponse.VisitJoinRequestsListResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // JoinTokensCreate operation middleware
 func (sh *strictHandler) JoinTokensCreate(w http.ResponseWriter, r *http.Request) {
 	var request JoinTokensCreateRequestObject
@@ -1568,6 +2900,285 @@ func (sh *strictHandler) JoinTokensRevoke(w http.ResponseWriter, r *http.Request
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(JoinTokensRevokeResponseObject); ok {
 		if err := validResponse.VisitJoinTokensRevokeResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesBan operation middleware
+func (sh *strictHandler) NodesBan(w http.ResponseWriter, r *http.Request) {
+	var request NodesBanRequestObject
+
+	var body NodesBanJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesBan(ctx, request.(NodesBanRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesBan")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesBanResponseObject); ok {
+		if err := validResponse.VisitNodesBanResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesConfirm operation middleware
+func (sh *strictHandler) NodesConfirm(w http.ResponseWriter, r *http.Request) {
+	var request NodesConfirmRequestObject
+
+	var body NodesConfirmJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesConfirm(ctx, request.(NodesConfirmRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesConfirm")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesConfirmResponseObject); ok {
+		if err := validResponse.VisitNodesConfirmResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesGet operation middleware
+func (sh *strictHandler) NodesGet(w http.ResponseWriter, r *http.Request) {
+	var request NodesGetRequestObject
+
+	var body NodesGetJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesGet(ctx, request.(NodesGetRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesGet")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesGetResponseObject); ok {
+		if err := validResponse.VisitNodesGetResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesJoin operation middleware
+func (sh *strictHandler) NodesJoin(w http.ResponseWriter, r *http.Request) {
+	var request NodesJoinRequestObject
+
+	var body NodesJoinJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesJoin(ctx, request.(NodesJoinRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesJoin")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesJoinResponseObject); ok {
+		if err := validResponse.VisitNodesJoinResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesList operation middleware
+func (sh *strictHandler) NodesList(w http.ResponseWriter, r *http.Request) {
+	var request NodesListRequestObject
+
+	var body NodesListJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesList(ctx, request.(NodesListRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesList")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesListResponseObject); ok {
+		if err := validResponse.VisitNodesListResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesRemove operation middleware
+func (sh *strictHandler) NodesRemove(w http.ResponseWriter, r *http.Request) {
+	var request NodesRemoveRequestObject
+
+	var body NodesRemoveJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesRemove(ctx, request.(NodesRemoveRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesRemove")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesRemoveResponseObject); ok {
+		if err := validResponse.VisitNodesRemoveResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesRenew operation middleware
+func (sh *strictHandler) NodesRenew(w http.ResponseWriter, r *http.Request) {
+	var request NodesRenewRequestObject
+
+	var body NodesRenewJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesRenew(ctx, request.(NodesRenewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesRenew")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesRenewResponseObject); ok {
+		if err := validResponse.VisitNodesRenewResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesReport operation middleware
+func (sh *strictHandler) NodesReport(w http.ResponseWriter, r *http.Request) {
+	var request NodesReportRequestObject
+
+	var body NodesReportJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesReport(ctx, request.(NodesReportRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesReport")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesReportResponseObject); ok {
+		if err := validResponse.VisitNodesReportResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NodesUnban operation middleware
+func (sh *strictHandler) NodesUnban(w http.ResponseWriter, r *http.Request) {
+	var request NodesUnbanRequestObject
+
+	var body NodesUnbanJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.NodesUnban(ctx, request.(NodesUnbanRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NodesUnban")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(NodesUnbanResponseObject); ok {
+		if err := validResponse.VisitNodesUnbanResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

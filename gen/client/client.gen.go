@@ -30,11 +30,14 @@ const (
 // never prints its key, and follows no redirect, so that the key goes to the
 // server it was given for and to no other.
 type Client struct {
-	APIKeys    APIKeysClient
-	Events     EventsClient
-	JoinTokens JoinTokensClient
-	Pools      PoolsClient
-	Sites      SitesClient
+	APIKeys      APIKeysClient
+	Events       EventsClient
+	Inventory    InventoryClient
+	JoinRequests JoinRequestsClient
+	JoinTokens   JoinTokensClient
+	Nodes        NodesClient
+	Pools        PoolsClient
+	Sites        SitesClient
 
 	calls   *HTTPClient
 	streams *HTTPClient // without the limit of time that a single answer has
@@ -53,7 +56,8 @@ type options struct {
 }
 
 // WithKey sets the API key that every call carries: bck_<id>.<secret>. Without
-// this option calls carry none.
+// this option calls carry none. The key of a method that a join token
+// decides is that token.
 func WithKey(key string) Option {
 	return func(o *options) error {
 		if key == "" {
@@ -128,7 +132,10 @@ func New(server string, opts ...Option) (*Client, error) {
 	}
 	c.APIKeys = APIKeysClient{c}
 	c.Events = EventsClient{c}
+	c.Inventory = InventoryClient{c}
+	c.JoinRequests = JoinRequestsClient{c}
 	c.JoinTokens = JoinTokensClient{c}
+	c.Nodes = NodesClient{c}
 	c.Pools = PoolsClient{c}
 	c.Sites = SitesClient{c}
 	return c, nil
@@ -186,6 +193,7 @@ type method struct {
 	read   bool // it changes nothing
 	again  bool // a second call is the same call
 	stream bool // it answers with server-sent events
+	bare   bool // it carries no key: a client certificate says who calls
 	send   func(c *HTTPClient, ctx context.Context, contentType string, body io.Reader, editors ...RequestEditorFn) (*http.Response, error)
 	secret string // the member of the answer that is there once
 	record string // the member that holds the record of that secret
@@ -217,6 +225,12 @@ func (c *Client) attempt(ctx context.Context, m *method, body []byte) ([]byte, e
 // headers are those of every attempt.
 func (m *method) headers(accept string) []RequestEditorFn {
 	editors := []RequestEditorFn{header("Accept", accept)}
+	if m.bare {
+		editors = append(editors, func(_ context.Context, request *http.Request) error {
+			request.Header.Del("Authorization")
+			return nil
+		})
+	}
 	return editors
 }
 

@@ -24,8 +24,9 @@ const (
 // with a code; from anything in between, such as a proxy, Code is empty, Title
 // is the status in words and Detail the beginning of what it said.
 type Error struct {
-	Status     int       // of HTTP
-	Code       ErrorCode // as in errors.md, or empty
+	Status     int           // of HTTP
+	Code       ErrorCode     // as in errors.md, or empty
+	Reason     ProblemReason // as in errors.md, or empty
 	Title      string
 	Detail     string
 	RequestID  string // under which the server's log has the call
@@ -38,6 +39,9 @@ func (e *Error) Error() string {
 	text := string(e.Code)
 	if text == "" {
 		text = fmt.Sprintf("HTTP %d %s", e.Status, e.Title)
+	}
+	if e.Reason != "" {
+		text += " (" + string(e.Reason) + ")"
 	}
 	if e.Detail != "" {
 		text += ": " + e.Detail
@@ -151,6 +155,9 @@ func (e *Error) readProblem(body []byte) bool {
 		return false
 	}
 	e.Code, e.Detail, e.RequestID = says.Code, says.Detail, says.RequestID
+	if says.Reason != nil {
+		e.Reason = *says.Reason
+	}
 	if says.Title != "" {
 		e.Title = says.Title
 	}

@@ -54,6 +54,51 @@ func (e Attestor) Valid() bool {
 	}
 }
 
+// Defines values for ClaimedEnvironment.
+const (
+	ClaimedEnvironmentHost       ClaimedEnvironment = "host"
+	ClaimedEnvironmentKubernetes ClaimedEnvironment = "kubernetes"
+)
+
+// Valid indicates whether the value is a known member of the ClaimedEnvironment enum.
+func (e ClaimedEnvironment) Valid() bool {
+	switch e {
+	case ClaimedEnvironmentHost:
+		return true
+	case ClaimedEnvironmentKubernetes:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DeferralReason.
+const (
+	DeferralReasonNodeActive          DeferralReason = "node_active"
+	DeferralReasonPlaceholderHardware DeferralReason = "placeholder_hardware"
+	DeferralReasonSeveralCandidates   DeferralReason = "several_candidates"
+	DeferralReasonUnknownMachine      DeferralReason = "unknown_machine"
+	DeferralReasonUnlistedEk          DeferralReason = "unlisted_ek"
+)
+
+// Valid indicates whether the value is a known member of the DeferralReason enum.
+func (e DeferralReason) Valid() bool {
+	switch e {
+	case DeferralReasonNodeActive:
+		return true
+	case DeferralReasonPlaceholderHardware:
+		return true
+	case DeferralReasonSeveralCandidates:
+		return true
+	case DeferralReasonUnknownMachine:
+		return true
+	case DeferralReasonUnlistedEk:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Erase.
 const (
 	EraseRequired Erase = "required"
@@ -165,6 +210,132 @@ func (e Hosted) Valid() bool {
 	}
 }
 
+// Defines values for IdentifierField.
+const (
+	IdentifierFieldGPUUUID     IdentifierField = "gpuUuid"
+	IdentifierFieldMAC         IdentifierField = "mac"
+	IdentifierFieldProductUUID IdentifierField = "productUuid"
+	IdentifierFieldSerial      IdentifierField = "serial"
+)
+
+// Valid indicates whether the value is a known member of the IdentifierField enum.
+func (e IdentifierField) Valid() bool {
+	switch e {
+	case IdentifierFieldGPUUUID:
+		return true
+	case IdentifierFieldMAC:
+		return true
+	case IdentifierFieldProductUUID:
+		return true
+	case IdentifierFieldSerial:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for JoinRequestStatus.
+const (
+	JoinRequestStatusApproved JoinRequestStatus = "approved"
+	JoinRequestStatusCanceled JoinRequestStatus = "canceled"
+	JoinRequestStatusConsumed JoinRequestStatus = "consumed"
+	JoinRequestStatusDenied   JoinRequestStatus = "denied"
+	JoinRequestStatusExpired  JoinRequestStatus = "expired"
+	JoinRequestStatusPending  JoinRequestStatus = "pending"
+)
+
+// Valid indicates whether the value is a known member of the JoinRequestStatus enum.
+func (e JoinRequestStatus) Valid() bool {
+	switch e {
+	case JoinRequestStatusApproved:
+		return true
+	case JoinRequestStatusCanceled:
+		return true
+	case JoinRequestStatusConsumed:
+		return true
+	case JoinRequestStatusDenied:
+		return true
+	case JoinRequestStatusExpired:
+		return true
+	case JoinRequestStatusPending:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NodeProfile.
+const (
+	NodeProfileNodePlatform NodeProfile = "node-platform"
+	NodeProfileNodeTenant   NodeProfile = "node-tenant"
+)
+
+// Valid indicates whether the value is a known member of the NodeProfile enum.
+func (e NodeProfile) Valid() bool {
+	switch e {
+	case NodeProfileNodePlatform:
+		return true
+	case NodeProfileNodeTenant:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NodeStatus.
+const (
+	NodeStatusActive  NodeStatus = "active"
+	NodeStatusBanned  NodeStatus = "banned"
+	NodeStatusJoining NodeStatus = "joining"
+	NodeStatusRemoved NodeStatus = "removed"
+)
+
+// Valid indicates whether the value is a known member of the NodeStatus enum.
+func (e NodeStatus) Valid() bool {
+	switch e {
+	case NodeStatusActive:
+		return true
+	case NodeStatusBanned:
+		return true
+	case NodeStatusJoining:
+		return true
+	case NodeStatusRemoved:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProblemReason.
+const (
+	ProblemReasonAttestationFailed ProblemReason = "attestation_failed"
+	ProblemReasonHardwareMismatch  ProblemReason = "hardware_mismatch"
+	ProblemReasonIdentityInUse     ProblemReason = "identity_in_use"
+	ProblemReasonNodeBanned        ProblemReason = "node_banned"
+	ProblemReasonRequestDenied     ProblemReason = "request_denied"
+	ProblemReasonUUIDByteOrder     ProblemReason = "uuid_byte_order"
+)
+
+// Valid indicates whether the value is a known member of the ProblemReason enum.
+func (e ProblemReason) Valid() bool {
+	switch e {
+	case ProblemReasonAttestationFailed:
+		return true
+	case ProblemReasonHardwareMismatch:
+		return true
+	case ProblemReasonIdentityInUse:
+		return true
+	case ProblemReasonNodeBanned:
+		return true
+	case ProblemReasonRequestDenied:
+		return true
+	case ProblemReasonUUIDByteOrder:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RolePlatformAdmin Role = "platform-admin"
@@ -228,6 +399,7 @@ func (e Trust) Valid() bool {
 // Defines values for ViolationRule.
 const (
 	ViolationRuleAtLeastOne  ViolationRule = "at-least-one"
+	ViolationRuleCSR         ViolationRule = "csr"
 	ViolationRuleDepth       ViolationRule = "depth"
 	ViolationRuleDuplicate   ViolationRule = "duplicate"
 	ViolationRuleEmpty       ViolationRule = "empty"
@@ -254,6 +426,8 @@ const (
 func (e ViolationRule) Valid() bool {
 	switch e {
 	case ViolationRuleAtLeastOne:
+		return true
+	case ViolationRuleCSR:
 		return true
 	case ViolationRuleDepth:
 		return true
@@ -378,11 +552,82 @@ type APIKeysRevokeOutput struct {
 	APIKey APIKey `json:"apiKey"`
 }
 
+// Admission A certificate for a node, and what goes with it.
+type Admission struct {
+	// NodeID A node: a machine that has joined.
+	NodeID string `json:"nodeId"`
+
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// Certificate The certificate chain in PEM, the node's own first.
+	Certificate string `json:"certificate"`
+
+	// CaBundle The roots that the node may trust from now on, in PEM.
+	CaBundle string      `json:"caBundle"`
+	Profile  NodeProfile `json:"profile"`
+	Trust    Trust       `json:"trust"`
+
+	// Serial The serial number of the certificate, in hexadecimal.
+	Serial    string    `json:"serial"`
+	NotBefore time.Time `json:"notBefore"`
+	NotAfter  time.Time `json:"notAfter"`
+
+	// RenewAfter When to renew; add some jitter.
+	RenewAfter time.Time `json:"renewAfter"`
+
+	// ServerTime For machines whose clock is wrong.
+	ServerTime time.Time `json:"serverTime"`
+
+	// Replayed The answer to an earlier call of the same machine.
+	Replayed bool `json:"replayed"`
+}
+
 // Agent What runs on the machines of a pool.
 type Agent string
 
 // Attestor What vouches for a machine that joins.
 type Attestor string
+
+// ClaimedEnvironment Where a daemon says that it runs. Nothing is decided by it.
+type ClaimedEnvironment string
+
+// Claims What a machine says of itself when it joins.
+type Claims struct {
+	// ProductUUID What a machine says of itself. It may be a placeholder, and those contain spaces.
+	ProductUUID *string `json:"productUuid,omitempty"`
+
+	// Serial What a machine says of itself. It may be a placeholder, and those contain spaces.
+	Serial *string `json:"serial,omitempty"`
+
+	// Macs Physical network addresses.
+	Macs     []string `json:"macs"`
+	GPUUuids []string `json:"gpuUuids"`
+
+	// Hostname The host name that a machine says it has.
+	Hostname    *string             `json:"hostname,omitempty"`
+	Environment *ClaimedEnvironment `json:"environment,omitempty"`
+}
+
+// Deferral A join that waits for an operator.
+type Deferral struct {
+	// RequestID A join that waits for an operator.
+	RequestID string         `json:"requestId"`
+	Reason    DeferralReason `json:"reason"`
+
+	// CSRSha256 What the operator sees of the certificate request; show it on the machine, too.
+	CSRSha256 string `json:"csrSha256"`
+
+	// RetryAfterSeconds When to call again with the same certificate request.
+	RetryAfterSeconds int64     `json:"retryAfterSeconds"`
+	ServerTime        time.Time `json:"serverTime"`
+}
+
+// DeferralReason Why a join waits for an operator.
+type DeferralReason string
 
 // Erase Whether a machine must be erased before it is handed on.
 type Erase string
@@ -466,6 +711,247 @@ type EventsWatchInput struct {
 
 // Hosted What the daemon runs on, where that is not the machine itself.
 type Hosted string
+
+// IdentifierField What an identifier of a machine is.
+type IdentifierField string
+
+// InventoryImportInput The input of inventory.import.
+type InventoryImportInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID   string                             `json:"poolId"`
+	Machines []InventoryImportInputMachinesItem `json:"machines"`
+}
+
+// InventoryImportInputMachinesItem defines model for InventoryImportInputMachinesItem.
+type InventoryImportInputMachinesItem struct {
+	// MachineID A machine of the inventory, unique within its pool; the operator's choice, such as an asset tag.
+	MachineID   string                                      `json:"machineId"`
+	Identifiers InventoryImportInputMachinesItemIdentifiers `json:"identifiers"`
+}
+
+// InventoryImportInputMachinesItemIdentifiers defines model for InventoryImportInputMachinesItemIdentifiers.
+type InventoryImportInputMachinesItemIdentifiers struct {
+	// ProductUUID The product UUID that the firmware reports.
+	ProductUUID *string `json:"productUuid,omitempty"`
+
+	// Serial The chassis or system serial number.
+	Serial   *string   `json:"serial,omitempty"`
+	Macs     *[]string `json:"macs,omitempty"`
+	GPUUuids *[]string `json:"gpuUuids,omitempty"`
+}
+
+// InventoryImportOutput The answer of inventory.import.
+type InventoryImportOutput struct {
+	// Created Machines that were not known before.
+	Created int64 `json:"created"`
+
+	// Updated Machines of which something else was known.
+	Updated   int64 `json:"updated"`
+	Unchanged int64 `json:"unchanged"`
+}
+
+// InventoryListInput The input of inventory.list.
+type InventoryListInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+	Limit  *int64 `json:"limit,omitempty"`
+
+	// Cursor A machine of the inventory, unique within its pool; the operator's choice, such as an asset tag.
+	Cursor *string `json:"cursor,omitempty"`
+}
+
+// InventoryListOutput The answer of inventory.list.
+type InventoryListOutput struct {
+	Machines []InventoryMachine `json:"machines"`
+
+	// Cursor Pass it to read the next page.
+	Cursor *string `json:"cursor,omitempty"`
+}
+
+// InventoryMachine A machine that is known before it joins.
+type InventoryMachine struct {
+	// MachineID A machine of the inventory, unique within its pool; the operator's choice, such as an asset tag.
+	MachineID string `json:"machineId"`
+
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// ProductUUID The product UUID that the firmware reports.
+	ProductUUID *string `json:"productUuid,omitempty"`
+
+	// Serial The chassis or system serial number.
+	Serial    *string   `json:"serial,omitempty"`
+	Macs      []string  `json:"macs"`
+	GPUUuids  []string  `json:"gpuUuids"`
+	CreatedAt time.Time `json:"createdAt"`
+
+	// CreatedBy The identity that imported it first, as `tenant/name`.
+	CreatedBy string    `json:"createdBy"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// InventoryRemoveInput The input of inventory.remove.
+type InventoryRemoveInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// MachineID A machine of the inventory, unique within its pool; the operator's choice, such as an asset tag.
+	MachineID string `json:"machineId"`
+}
+
+// InventoryRemoveOutput The answer of inventory.remove.
+type InventoryRemoveOutput struct {
+	Machine InventoryMachine `json:"machine"`
+}
+
+// JoinRequest A join that an attestor deferred.
+type JoinRequest struct {
+	// ID A join that waits for an operator.
+	ID string `json:"id"`
+
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// TokenID A join token. It is not a secret.
+	TokenID  string            `json:"tokenId"`
+	Status   JoinRequestStatus `json:"status"`
+	Reason   DeferralReason    `json:"reason"`
+	Attestor Attestor          `json:"attestor"`
+
+	// CSRSha256 Approve what you saw by giving this back.
+	CSRSha256 string `json:"csrSha256"`
+	Claims    Claims `json:"claims"`
+
+	// Placeholders The claims that identify no machine.
+	Placeholders []PlaceholderMatch `json:"placeholders"`
+
+	// Hosted As the token has it.
+	Hosted *Hosted `json:"hosted,omitempty"`
+
+	// ReclaimsNodeID The node that an approval hands over to this machine.
+	ReclaimsNodeID *string `json:"reclaimsNodeId,omitempty"`
+
+	// SourceAddress The address of the latest call.
+	SourceAddress string `json:"sourceAddress"`
+
+	// Seen How often the machine has called.
+	Seen       int64     `json:"seen"`
+	CreatedAt  time.Time `json:"createdAt"`
+	LastSeenAt time.Time `json:"lastSeenAt"`
+
+	// ExpiresAt When it expires unless it is decided, or collected, before.
+	ExpiresAt time.Time  `json:"expiresAt"`
+	DecidedAt *time.Time `json:"decidedAt,omitempty"`
+
+	// DecidedBy The identity that approved or denied it, as `tenant/name`.
+	DecidedBy *string `json:"decidedBy,omitempty"`
+
+	// Note Why an operator decided so.
+	Note *string `json:"note,omitempty"`
+
+	// NodeID The node that it became.
+	NodeID *string `json:"nodeId,omitempty"`
+}
+
+// JoinRequestStatus Only `pending` and `approved` are live.
+type JoinRequestStatus string
+
+// JoinRequestsApproveInput The input of joinRequests.approve.
+type JoinRequestsApproveInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// RequestID A join that waits for an operator.
+	RequestID string `json:"requestId"`
+
+	// CSRSha256 What a certificate request is known by: the SHA-256 of its to-be-signed part.
+	CSRSha256 string `json:"csrSha256"`
+
+	// Note Why an operator decided so.
+	Note *string `json:"note,omitempty"`
+}
+
+// JoinRequestsApproveOutput The answer of joinRequests.approve.
+type JoinRequestsApproveOutput struct {
+	JoinRequest JoinRequest `json:"joinRequest"`
+}
+
+// JoinRequestsDenyInput The input of joinRequests.deny.
+type JoinRequestsDenyInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// RequestID A join that waits for an operator.
+	RequestID string `json:"requestId"`
+
+	// Note Why an operator decided so.
+	Note *string `json:"note,omitempty"`
+}
+
+// JoinRequestsDenyOutput The answer of joinRequests.deny.
+type JoinRequestsDenyOutput struct {
+	JoinRequest JoinRequest `json:"joinRequest"`
+}
+
+// JoinRequestsGetInput The input of joinRequests.get.
+type JoinRequestsGetInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// RequestID A join that waits for an operator.
+	RequestID string `json:"requestId"`
+}
+
+// JoinRequestsGetOutput The answer of joinRequests.get.
+type JoinRequestsGetOutput struct {
+	JoinRequest JoinRequest `json:"joinRequest"`
+}
+
+// JoinRequestsListInput The input of joinRequests.list.
+type JoinRequestsListInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID       string `json:"poolId"`
+	IncludeEnded *bool  `json:"includeEnded,omitempty"`
+	Limit        *int64 `json:"limit,omitempty"`
+
+	// Cursor A join that waits for an operator.
+	Cursor *string `json:"cursor,omitempty"`
+}
+
+// JoinRequestsListOutput The answer of joinRequests.list.
+type JoinRequestsListOutput struct {
+	JoinRequests []JoinRequest `json:"joinRequests"`
+
+	// Cursor Pass it to read the next page.
+	Cursor *string `json:"cursor,omitempty"`
+}
 
 // JoinToken defines model for JoinToken.
 type JoinToken struct {
@@ -596,6 +1082,231 @@ type JoinTokensRevokeInput struct {
 // JoinTokensRevokeOutput The answer of joinTokens.revoke.
 type JoinTokensRevokeOutput struct {
 	JoinToken JoinToken `json:"joinToken"`
+}
+
+// Node A machine that has joined a pool.
+type Node struct {
+	// ID A node: a machine that has joined.
+	ID string `json:"id"`
+
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID  string      `json:"poolId"`
+	Status  NodeStatus  `json:"status"`
+	Trust   Trust       `json:"trust"`
+	Profile NodeProfile `json:"profile"`
+
+	// Hosted As the token had it.
+	Hosted *Hosted `json:"hosted,omitempty"`
+
+	// Claims What the machine said of itself when it joined last.
+	Claims Claims `json:"claims"`
+
+	// AgentVersion The version of the daemon.
+	AgentVersion *string `json:"agentVersion,omitempty"`
+
+	// TokenID The token that it joined with last.
+	TokenID string `json:"tokenId"`
+
+	// CertificateSerial Of its newest certificate, in hexadecimal.
+	CertificateSerial   *string    `json:"certificateSerial,omitempty"`
+	CertificateNotAfter *time.Time `json:"certificateNotAfter,omitempty"`
+
+	// CreatedAt When it joined for the first time.
+	CreatedAt time.Time `json:"createdAt"`
+
+	// JoinedAt When it joined last.
+	JoinedAt time.Time `json:"joinedAt"`
+
+	// LastSeenAt When it reported last.
+	LastSeenAt *time.Time `json:"lastSeenAt,omitempty"`
+	BannedAt   *time.Time `json:"bannedAt,omitempty"`
+
+	// BannedBy The identity that banned it, as `tenant/name`.
+	BannedBy *string `json:"bannedBy,omitempty"`
+
+	// Note Why it was banned.
+	Note      *string    `json:"note,omitempty"`
+	RemovedAt *time.Time `json:"removedAt,omitempty"`
+}
+
+// NodeProfile The kind of certificate of a node; only `node-platform` ever receives platform secrets.
+type NodeProfile string
+
+// NodeStatus Whether a node has confirmed its certificate, and whether it may still call.
+type NodeStatus string
+
+// NodesBanInput The input of nodes.ban.
+type NodesBanInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// NodeID A node: a machine that has joined.
+	NodeID string `json:"nodeId"`
+
+	// Note Why an operator decided so.
+	Note *string `json:"note,omitempty"`
+}
+
+// NodesBanOutput The answer of nodes.ban.
+type NodesBanOutput struct {
+	Node Node `json:"node"`
+}
+
+// NodesConfirmInput The input of nodes.confirm.
+type NodesConfirmInput struct {
+	// AgentVersion The version of the daemon.
+	AgentVersion *string `json:"agentVersion,omitempty"`
+}
+
+// NodesConfirmOutput The answer of nodes.confirm.
+type NodesConfirmOutput struct {
+	// NodeID A node: a machine that has joined.
+	NodeID     string    `json:"nodeId"`
+	ServerTime time.Time `json:"serverTime"`
+}
+
+// NodesGetInput The input of nodes.get.
+type NodesGetInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// NodeID A node: a machine that has joined.
+	NodeID string `json:"nodeId"`
+}
+
+// NodesGetOutput The answer of nodes.get.
+type NodesGetOutput struct {
+	Node Node `json:"node"`
+}
+
+// NodesJoinInput The input of nodes.join.
+type NodesJoinInput struct {
+	CSR    string               `json:"csr"`
+	Claims NodesJoinInputClaims `json:"claims"`
+}
+
+// NodesJoinInputClaims defines model for NodesJoinInputClaims.
+type NodesJoinInputClaims struct {
+	// ProductUUID What a machine says of itself. It may be a placeholder, and those contain spaces.
+	ProductUUID *string `json:"productUuid,omitempty"`
+
+	// Serial What a machine says of itself. It may be a placeholder, and those contain spaces.
+	Serial   *string   `json:"serial,omitempty"`
+	Macs     *[]string `json:"macs,omitempty"`
+	GPUUuids *[]string `json:"gpuUuids,omitempty"`
+
+	// Hostname The host name that a machine says it has.
+	Hostname    *string             `json:"hostname,omitempty"`
+	Environment *ClaimedEnvironment `json:"environment,omitempty"`
+}
+
+// NodesJoinOutput The answer of nodes.join.
+type NodesJoinOutput struct {
+	// Admitted The machine is a node.
+	Admitted *Admission `json:"admitted,omitempty"`
+
+	// Pending An operator must approve it.
+	Pending *Deferral `json:"pending,omitempty"`
+}
+
+// NodesListInput The input of nodes.list.
+type NodesListInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID         string `json:"poolId"`
+	IncludeRemoved *bool  `json:"includeRemoved,omitempty"`
+	Limit          *int64 `json:"limit,omitempty"`
+
+	// Cursor A node: a machine that has joined.
+	Cursor *string `json:"cursor,omitempty"`
+}
+
+// NodesListOutput The answer of nodes.list.
+type NodesListOutput struct {
+	Nodes []Node `json:"nodes"`
+
+	// Cursor Pass it to read the next page.
+	Cursor *string `json:"cursor,omitempty"`
+}
+
+// NodesRemoveInput The input of nodes.remove.
+type NodesRemoveInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// NodeID A node: a machine that has joined.
+	NodeID string `json:"nodeId"`
+}
+
+// NodesRemoveOutput The answer of nodes.remove.
+type NodesRemoveOutput struct {
+	Node Node `json:"node"`
+}
+
+// NodesRenewInput The input of nodes.renew.
+type NodesRenewInput struct {
+	CSR string `json:"csr"`
+}
+
+// NodesRenewOutput The answer of nodes.renew.
+type NodesRenewOutput struct {
+	Admitted Admission `json:"admitted"`
+}
+
+// NodesReportInput The input of nodes.report.
+type NodesReportInput struct {
+	// AgentVersion The version of the daemon.
+	AgentVersion *string `json:"agentVersion,omitempty"`
+}
+
+// NodesReportOutput The answer of nodes.report.
+type NodesReportOutput struct {
+	// NodeID A node: a machine that has joined.
+	NodeID     string    `json:"nodeId"`
+	RenewAfter time.Time `json:"renewAfter"`
+	ServerTime time.Time `json:"serverTime"`
+}
+
+// NodesUnbanInput The input of nodes.unban.
+type NodesUnbanInput struct {
+	// TenantID A tenant. The tenant `platform` is the platform itself.
+	TenantID string `json:"tenantId"`
+
+	// PoolID A pool, unique within its owner tenant.
+	PoolID string `json:"poolId"`
+
+	// NodeID A node: a machine that has joined.
+	NodeID string `json:"nodeId"`
+}
+
+// NodesUnbanOutput The answer of nodes.unban.
+type NodesUnbanOutput struct {
+	Node Node `json:"node"`
+}
+
+// PlaceholderMatch An identifier that identifies no machine.
+type PlaceholderMatch struct {
+	Field IdentifierField `json:"field"`
+
+	// Value As the machine presented it.
+	Value string `json:"value"`
+
+	// Rule The id of the placeholder rule, or `shared` for a value that two nodes of the pool have presented.
+	Rule string `json:"rule"`
 }
 
 // Pool Machines of one owner on one site, under one policy.
@@ -745,6 +1456,15 @@ type Problem struct {
 	// Errors Everything that is wrong with the input.
 	Errors *[]Violation `json:"errors,omitempty"`
 
+	// Reason Why, where the code does not say it.
+	// - `hardware_mismatch` (PERMISSION_DENIED): The machine is not the one that the token is pinned to.
+	// - `uuid_byte_order` (PERMISSION_DENIED): The product UUID matches the token only with its first three fields byte-swapped: one of the two was read by a tool that swaps them.
+	// - `attestation_failed` (PERMISSION_DENIED): The pool's attestor refuses the machine.
+	// - `request_denied` (PERMISSION_DENIED): An operator denied this join.
+	// - `identity_in_use` (PERMISSION_DENIED): Another node of the pool has one of the machine's identifiers, and the token does not allow to take it over.
+	// - `node_banned` (PERMISSION_DENIED): The node is banned.
+	Reason *ProblemReason `json:"reason,omitempty"`
+
 	// RequestID The id under which the server's log has this call.
 	RequestID string `json:"requestId"`
 
@@ -757,6 +1477,15 @@ type Problem struct {
 	// Type A URI that names the code.
 	Type string `json:"type"`
 }
+
+// ProblemReason Why, where the code does not say it.
+// - `hardware_mismatch` (PERMISSION_DENIED): The machine is not the one that the token is pinned to.
+// - `uuid_byte_order` (PERMISSION_DENIED): The product UUID matches the token only with its first three fields byte-swapped: one of the two was read by a tool that swaps them.
+// - `attestation_failed` (PERMISSION_DENIED): The pool's attestor refuses the machine.
+// - `request_denied` (PERMISSION_DENIED): An operator denied this join.
+// - `identity_in_use` (PERMISSION_DENIED): Another node of the pool has one of the machine's identifiers, and the token does not allow to take it over.
+// - `node_banned` (PERMISSION_DENIED): The node is banned.
+type ProblemReason string
 
 // Role A role of roles.md.
 type Role string
@@ -860,6 +1589,27 @@ type EventsListJSONRequestBody = EventsListInput
 // EventsWatchJSONRequestBody defines body for EventsWatch for application/json ContentType.
 type EventsWatchJSONRequestBody = EventsWatchInput
 
+// InventoryImportJSONRequestBody defines body for InventoryImport for application/json ContentType.
+type InventoryImportJSONRequestBody = InventoryImportInput
+
+// InventoryListJSONRequestBody defines body for InventoryList for application/json ContentType.
+type InventoryListJSONRequestBody = InventoryListInput
+
+// InventoryRemoveJSONRequestBody defines body for InventoryRemove for application/json ContentType.
+type InventoryRemoveJSONRequestBody = InventoryRemoveInput
+
+// JoinRequestsApproveJSONRequestBody defines body for JoinRequestsApprove for application/json ContentType.
+type JoinRequestsApproveJSONRequestBody = JoinRequestsApproveInput
+
+// JoinRequestsDenyJSONRequestBody defines body for JoinRequestsDeny for application/json ContentType.
+type JoinRequestsDenyJSONRequestBody = JoinRequestsDenyInput
+
+// JoinRequestsGetJSONRequestBody defines body for JoinRequestsGet for application/json ContentType.
+type JoinRequestsGetJSONRequestBody = JoinRequestsGetInput
+
+// JoinRequestsListJSONRequestBody defines body for JoinRequestsList for application/json ContentType.
+type JoinRequestsListJSONRequestBody = JoinRequestsListInput
+
 // JoinTokensCreateJSONRequestBody defines body for JoinTokensCreate for application/json ContentType.
 type JoinTokensCreateJSONRequestBody = JoinTokensCreateInput
 
@@ -868,6 +1618,33 @@ type JoinTokensListJSONRequestBody = JoinTokensListInput
 
 // JoinTokensRevokeJSONRequestBody defines body for JoinTokensRevoke for application/json ContentType.
 type JoinTokensRevokeJSONRequestBody = JoinTokensRevokeInput
+
+// NodesBanJSONRequestBody defines body for NodesBan for application/json ContentType.
+type NodesBanJSONRequestBody = NodesBanInput
+
+// NodesConfirmJSONRequestBody defines body for NodesConfirm for application/json ContentType.
+type NodesConfirmJSONRequestBody = NodesConfirmInput
+
+// NodesGetJSONRequestBody defines body for NodesGet for application/json ContentType.
+type NodesGetJSONRequestBody = NodesGetInput
+
+// NodesJoinJSONRequestBody defines body for NodesJoin for application/json ContentType.
+type NodesJoinJSONRequestBody = NodesJoinInput
+
+// NodesListJSONRequestBody defines body for NodesList for application/json ContentType.
+type NodesListJSONRequestBody = NodesListInput
+
+// NodesRemoveJSONRequestBody defines body for NodesRemove for application/json ContentType.
+type NodesRemoveJSONRequestBody = NodesRemoveInput
+
+// NodesRenewJSONRequestBody defines body for NodesRenew for application/json ContentType.
+type NodesRenewJSONRequestBody = NodesRenewInput
+
+// NodesReportJSONRequestBody defines body for NodesReport for application/json ContentType.
+type NodesReportJSONRequestBody = NodesReportInput
+
+// NodesUnbanJSONRequestBody defines body for NodesUnban for application/json ContentType.
+type NodesUnbanJSONRequestBody = NodesUnbanInput
 
 // PoolsCreateJSONRequestBody defines body for PoolsCreate for application/json ContentType.
 type PoolsCreateJSONRequestBody = PoolsCreateInput
@@ -1070,6 +1847,148 @@ type ClientInterface interface {
 	// Corresponds with POST /api/compute/events/watch (the `EventsWatch` operationId).
 	EventsWatch(ctx context.Context, body EventsWatchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// InventoryImportWithBody Adds machines to the inventory of a pool, or replaces what is known of them.
+	//
+	// Adds machines to the inventory of a pool, or replaces what is known of them.
+	//
+	// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/inventory/import (the `InventoryImport` operationId).
+	InventoryImportWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InventoryImport Adds machines to the inventory of a pool, or replaces what is known of them.
+	//
+	// Adds machines to the inventory of a pool, or replaces what is known of them.
+	//
+	// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/inventory/import (the `InventoryImport` operationId).
+	InventoryImport(ctx context.Context, body InventoryImportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InventoryListWithBody Lists the machines of a pool's inventory in the order of their ids.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/inventory/list (the `InventoryList` operationId).
+	InventoryListWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InventoryList Lists the machines of a pool's inventory in the order of their ids.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/inventory/list (the `InventoryList` operationId).
+	InventoryList(ctx context.Context, body InventoryListJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InventoryRemoveWithBody Takes a machine out of the inventory and returns what was known of it.
+	//
+	// Takes a machine out of the inventory and returns what was known of it.
+	//
+	// A node that it became stays. A machine that is not there is NOT_FOUND, also when an earlier call removed it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/inventory/remove (the `InventoryRemove` operationId).
+	InventoryRemoveWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InventoryRemove Takes a machine out of the inventory and returns what was known of it.
+	//
+	// Takes a machine out of the inventory and returns what was known of it.
+	//
+	// A node that it became stays. A machine that is not there is NOT_FOUND, also when an earlier call removed it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/inventory/remove (the `InventoryRemove` operationId).
+	InventoryRemove(ctx context.Context, body InventoryRemoveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinRequestsApproveWithBody Lets the machine of a request in, once.
+	//
+	// Lets the machine of a request in, once.
+	//
+	// `csrSha256` is that of the request as the operator saw it; another one is CONFLICT. The approval waives the reason of the request and nothing else: the token's pin, the trust and the rules for taking over a node still hold. It lasts an hour, in which the machine must call again with the same certificate request; the token may expire meanwhile, but not be used up or revoked.
+	//
+	// A request that is approved already comes back unchanged and nothing is published. One that has ended is INVALID_STATE.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/joinRequests/approve (the `JoinRequestsApprove` operationId).
+	JoinRequestsApproveWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinRequestsApprove Lets the machine of a request in, once.
+	//
+	// Lets the machine of a request in, once.
+	//
+	// `csrSha256` is that of the request as the operator saw it; another one is CONFLICT. The approval waives the reason of the request and nothing else: the token's pin, the trust and the rules for taking over a node still hold. It lasts an hour, in which the machine must call again with the same certificate request; the token may expire meanwhile, but not be used up or revoked.
+	//
+	// A request that is approved already comes back unchanged and nothing is published. One that has ended is INVALID_STATE.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/joinRequests/approve (the `JoinRequestsApprove` operationId).
+	JoinRequestsApprove(ctx context.Context, body JoinRequestsApproveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinRequestsDenyWithBody Refuses the machine of a request: the same certificate request never joins with this token.
+	//
+	// Refuses the machine of a request: the same certificate request never joins with this token.
+	//
+	// It works on a pending request, and on an approved one that was not collected yet. One that is denied already comes back unchanged; one that was consumed or canceled, or has expired, is INVALID_STATE.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/joinRequests/deny (the `JoinRequestsDeny` operationId).
+	JoinRequestsDenyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinRequestsDeny Refuses the machine of a request: the same certificate request never joins with this token.
+	//
+	// Refuses the machine of a request: the same certificate request never joins with this token.
+	//
+	// It works on a pending request, and on an approved one that was not collected yet. One that is denied already comes back unchanged; one that was consumed or canceled, or has expired, is INVALID_STATE.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/joinRequests/deny (the `JoinRequestsDeny` operationId).
+	JoinRequestsDeny(ctx context.Context, body JoinRequestsDenyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinRequestsGetWithBody Returns one join request.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/joinRequests/get (the `JoinRequestsGet` operationId).
+	JoinRequestsGetWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinRequestsGet Returns one join request.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/joinRequests/get (the `JoinRequestsGet` operationId).
+	JoinRequestsGet(ctx context.Context, body JoinRequestsGetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinRequestsListWithBody Lists a pool's join requests in the order in which they were made.
+	//
+	// Lists a pool's join requests in the order in which they were made.
+	//
+	// By default only those that wait appear: pending ones, and approved ones that the machine has not collected yet. `includeEnded: true` adds those that were denied, consumed, canceled or have expired, which are kept for 30 days.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/joinRequests/list (the `JoinRequestsList` operationId).
+	JoinRequestsListWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// JoinRequestsList Lists a pool's join requests in the order in which they were made.
+	//
+	// Lists a pool's join requests in the order in which they were made.
+	//
+	// By default only those that wait appear: pending ones, and approved ones that the machine has not collected yet. `includeEnded: true` adds those that were denied, consumed, canceled or have expired, which are kept for 30 days.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/joinRequests/list (the `JoinRequestsList` operationId).
+	JoinRequestsList(ctx context.Context, body JoinRequestsListJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// JoinTokensCreateWithBody Mints a token with which nodes join one pool.
 	//
 	// Mints a token with which nodes join one pool. The answer holds the record and, this once, the bearer.
@@ -1143,6 +2062,212 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/compute/joinTokens/revoke (the `JoinTokensRevoke` operationId).
 	JoinTokensRevoke(ctx context.Context, body JoinTokensRevokeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesBanWithBody Refuses every further call of a node, also on connections that are open, and every join of its machine.
+	//
+	// Refuses every further call of a node, also on connections that are open, and every join of its machine.
+	//
+	// A node that is banned already comes back unchanged. One that was removed is INVALID_STATE.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/ban (the `NodesBan` operationId).
+	NodesBanWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesBan Refuses every further call of a node, also on connections that are open, and every join of its machine.
+	//
+	// Refuses every further call of a node, also on connections that are open, and every join of its machine.
+	//
+	// A node that is banned already comes back unchanged. One that was removed is INVALID_STATE.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/ban (the `NodesBan` operationId).
+	NodesBan(ctx context.Context, body NodesBanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesConfirmWithBody Tells that the node has stored the certificate that it calls with.
+	//
+	// Tells that the node has stored the certificate that it calls with.
+	//
+	// The join or renewal that issued it can then not be repeated, and older certificates of the node are refused from now on. Confirming again changes nothing.
+	//
+	// The call needs a client certificate: that of the node that calls.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/confirm (the `NodesConfirm` operationId).
+	NodesConfirmWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesConfirm Tells that the node has stored the certificate that it calls with.
+	//
+	// Tells that the node has stored the certificate that it calls with.
+	//
+	// The join or renewal that issued it can then not be repeated, and older certificates of the node are refused from now on. Confirming again changes nothing.
+	//
+	// The call needs a client certificate: that of the node that calls.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/confirm (the `NodesConfirm` operationId).
+	NodesConfirm(ctx context.Context, body NodesConfirmJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesGetWithBody Returns one node.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/get (the `NodesGet` operationId).
+	NodesGetWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesGet Returns one node.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/get (the `NodesGet` operationId).
+	NodesGet(ctx context.Context, body NodesGetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesJoinWithBody Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+	//
+	// Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+	//
+	// Of the certificate request only the public key is used: P-256, P-384 or Ed25519, with a valid self-signature. A request is known by the SHA-256 of its to-be-signed part: the same request and token again return the same node and certificate, for 30 minutes or until it was confirmed, and use the token no second time.
+	//
+	// A machine that is `pending` calls again with the same request after `retryAfterSeconds`. A public key belongs to one node, so a machine that joins with another token makes a new key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/join (the `NodesJoin` operationId).
+	NodesJoinWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesJoin Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+	//
+	// Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+	//
+	// Of the certificate request only the public key is used: P-256, P-384 or Ed25519, with a valid self-signature. A request is known by the SHA-256 of its to-be-signed part: the same request and token again return the same node and certificate, for 30 minutes or until it was confirmed, and use the token no second time.
+	//
+	// A machine that is `pending` calls again with the same request after `retryAfterSeconds`. A public key belongs to one node, so a machine that joins with another token makes a new key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/join (the `NodesJoin` operationId).
+	NodesJoin(ctx context.Context, body NodesJoinJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesListWithBody Lists a pool's nodes in the order in which they joined first.
+	//
+	// Lists a pool's nodes in the order in which they joined first.
+	//
+	// Removed nodes appear with `includeRemoved: true`; they are kept for 30 days.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/list (the `NodesList` operationId).
+	NodesListWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesList Lists a pool's nodes in the order in which they joined first.
+	//
+	// Lists a pool's nodes in the order in which they joined first.
+	//
+	// Removed nodes appear with `includeRemoved: true`; they are kept for 30 days.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/list (the `NodesList` operationId).
+	NodesList(ctx context.Context, body NodesListJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesRemoveWithBody Ends a node: its certificates are refused, and its machine may join again as another node.
+	//
+	// Ends a node: its certificates are refused, and its machine may join again as another node.
+	//
+	// A node that was removed already comes back unchanged. Its key is never certified again.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/remove (the `NodesRemove` operationId).
+	NodesRemoveWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesRemove Ends a node: its certificates are refused, and its machine may join again as another node.
+	//
+	// Ends a node: its certificates are refused, and its machine may join again as another node.
+	//
+	// A node that was removed already comes back unchanged. Its key is never certified again.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/remove (the `NodesRemove` operationId).
+	NodesRemove(ctx context.Context, body NodesRemoveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesRenewWithBody Issues the next certificate of the node that calls.
+	//
+	// Issues the next certificate of the node that calls.
+	//
+	// The key of the request may be the one of the certificate or a new one. The trust of the node is looked at again: where its pool has lost trust, the new certificate has less; it never has more. A certificate that has expired may be renewed for 7 days. The same request again returns the same certificate until it is confirmed.
+	//
+	// The call needs a client certificate: that of the node that calls.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/renew (the `NodesRenew` operationId).
+	NodesRenewWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesRenew Issues the next certificate of the node that calls.
+	//
+	// Issues the next certificate of the node that calls.
+	//
+	// The key of the request may be the one of the certificate or a new one. The trust of the node is looked at again: where its pool has lost trust, the new certificate has less; it never has more. A certificate that has expired may be renewed for 7 days. The same request again returns the same certificate until it is confirmed.
+	//
+	// The call needs a client certificate: that of the node that calls.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/renew (the `NodesRenew` operationId).
+	NodesRenew(ctx context.Context, body NodesRenewJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesReportWithBody Says that the node is alive; a daemon calls it every 30 seconds.
+	//
+	// Says that the node is alive; a daemon calls it every 30 seconds.
+	//
+	// A node that has reported within the last minute is not taken over without an operator. `renewAfter` is now where the pool has lost trust since the certificate was issued.
+	//
+	// The call needs a client certificate: that of the node that calls.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/report (the `NodesReport` operationId).
+	NodesReportWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesReport Says that the node is alive; a daemon calls it every 30 seconds.
+	//
+	// Says that the node is alive; a daemon calls it every 30 seconds.
+	//
+	// A node that has reported within the last minute is not taken over without an operator. `renewAfter` is now where the pool has lost trust since the certificate was issued.
+	//
+	// The call needs a client certificate: that of the node that calls.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/report (the `NodesReport` operationId).
+	NodesReport(ctx context.Context, body NodesReportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesUnbanWithBody Lets a node call again; its certificate serves until its end.
+	//
+	// Lets a node call again; its certificate serves until its end.
+	//
+	// A node that is not banned comes back unchanged. One that was removed is INVALID_STATE.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/compute/nodes/unban (the `NodesUnban` operationId).
+	NodesUnbanWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// NodesUnban Lets a node call again; its certificate serves until its end.
+	//
+	// Lets a node call again; its certificate serves until its end.
+	//
+	// A node that is not banned comes back unchanged. One that was removed is INVALID_STATE.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/compute/nodes/unban (the `NodesUnban` operationId).
+	NodesUnban(ctx context.Context, body NodesUnbanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PoolsCreateWithBody Creates a pool on a site.
 	//
@@ -1481,6 +2606,288 @@ func (c *HTTPClient) EventsWatch(ctx context.Context, body EventsWatchJSONReques
 	return c.Client.Do(req)
 }
 
+// InventoryImportWithBody Adds machines to the inventory of a pool, or replaces what is known of them.
+//
+// Adds machines to the inventory of a pool, or replaces what is known of them.
+//
+// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/inventory/import (the `InventoryImport` operationId).
+func (c *HTTPClient) InventoryImportWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInventoryImportRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InventoryImport Adds machines to the inventory of a pool, or replaces what is known of them.
+//
+// Adds machines to the inventory of a pool, or replaces what is known of them.
+//
+// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/inventory/import (the `InventoryImport` operationId).
+func (c *HTTPClient) InventoryImport(ctx context.Context, body InventoryImportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInventoryImportRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InventoryListWithBody Lists the machines of a pool's inventory in the order of their ids.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/inventory/list (the `InventoryList` operationId).
+func (c *HTTPClient) InventoryListWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInventoryListRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InventoryList Lists the machines of a pool's inventory in the order of their ids.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/inventory/list (the `InventoryList` operationId).
+func (c *HTTPClient) InventoryList(ctx context.Context, body InventoryListJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInventoryListRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InventoryRemoveWithBody Takes a machine out of the inventory and returns what was known of it.
+//
+// Takes a machine out of the inventory and returns what was known of it.
+//
+// A node that it became stays. A machine that is not there is NOT_FOUND, also when an earlier call removed it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/inventory/remove (the `InventoryRemove` operationId).
+func (c *HTTPClient) InventoryRemoveWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInventoryRemoveRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InventoryRemove Takes a machine out of the inventory and returns what was known of it.
+//
+// Takes a machine out of the inventory and returns what was known of it.
+//
+// A node that it became stays. A machine that is not there is NOT_FOUND, also when an earlier call removed it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/inventory/remove (the `InventoryRemove` operationId).
+func (c *HTTPClient) InventoryRemove(ctx context.Context, body InventoryRemoveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInventoryRemoveRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinRequestsApproveWithBody Lets the machine of a request in, once.
+//
+// Lets the machine of a request in, once.
+//
+// `csrSha256` is that of the request as the operator saw it; another one is CONFLICT. The approval waives the reason of the request and nothing else: the token's pin, the trust and the rules for taking over a node still hold. It lasts an hour, in which the machine must call again with the same certificate request; the token may expire meanwhile, but not be used up or revoked.
+//
+// A request that is approved already comes back unchanged and nothing is published. One that has ended is INVALID_STATE.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/joinRequests/approve (the `JoinRequestsApprove` operationId).
+func (c *HTTPClient) JoinRequestsApproveWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinRequestsApproveRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinRequestsApprove Lets the machine of a request in, once.
+//
+// Lets the machine of a request in, once.
+//
+// `csrSha256` is that of the request as the operator saw it; another one is CONFLICT. The approval waives the reason of the request and nothing else: the token's pin, the trust and the rules for taking over a node still hold. It lasts an hour, in which the machine must call again with the same certificate request; the token may expire meanwhile, but not be used up or revoked.
+//
+// A request that is approved already comes back unchanged and nothing is published. One that has ended is INVALID_STATE.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/joinRequests/approve (the `JoinRequestsApprove` operationId).
+func (c *HTTPClient) JoinRequestsApprove(ctx context.Context, body JoinRequestsApproveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinRequestsApproveRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinRequestsDenyWithBody Refuses the machine of a request: the same certificate request never joins with this token.
+//
+// Refuses the machine of a request: the same certificate request never joins with this token.
+//
+// It works on a pending request, and on an approved one that was not collected yet. One that is denied already comes back unchanged; one that was consumed or canceled, or has expired, is INVALID_STATE.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/joinRequests/deny (the `JoinRequestsDeny` operationId).
+func (c *HTTPClient) JoinRequestsDenyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinRequestsDenyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinRequestsDeny Refuses the machine of a request: the same certificate request never joins with this token.
+//
+// Refuses the machine of a request: the same certificate request never joins with this token.
+//
+// It works on a pending request, and on an approved one that was not collected yet. One that is denied already comes back unchanged; one that was consumed or canceled, or has expired, is INVALID_STATE.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/joinRequests/deny (the `JoinRequestsDeny` operationId).
+func (c *HTTPClient) JoinRequestsDeny(ctx context.Context, body JoinRequestsDenyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinRequestsDenyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinRequestsGetWithBody Returns one join request.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/joinRequests/get (the `JoinRequestsGet` operationId).
+func (c *HTTPClient) JoinRequestsGetWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinRequestsGetRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinRequestsGet Returns one join request.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/joinRequests/get (the `JoinRequestsGet` operationId).
+func (c *HTTPClient) JoinRequestsGet(ctx context.Context, body JoinRequestsGetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinRequestsGetRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinRequestsListWithBody Lists a pool's join requests in the order in which they were made.
+//
+// Lists a pool's join requests in the order in which they were made.
+//
+// By default only those that wait appear: pending ones, and approved ones that the machine has not collected yet. `includeEnded: true` adds those that were denied, consumed, canceled or have expired, which are kept for 30 days.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/joinRequests/list (the `JoinRequestsList` operationId).
+func (c *HTTPClient) JoinRequestsListWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinRequestsListRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// JoinRequestsList Lists a pool's join requests in the order in which they were made.
+//
+// Lists a pool's join requests in the order in which they were made.
+//
+// By default only those that wait appear: pending ones, and approved ones that the machine has not collected yet. `includeEnded: true` adds those that were denied, consumed, canceled or have expired, which are kept for 30 days.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/joinRequests/list (the `JoinRequestsList` operationId).
+func (c *HTTPClient) JoinRequestsList(ctx context.Context, body JoinRequestsListJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewJoinRequestsListRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // JoinTokensCreateWithBody Mints a token with which nodes join one pool.
 //
 // Mints a token with which nodes join one pool. The answer holds the record and, this once, the bearer.
@@ -1605,6 +3012,392 @@ func (c *HTTPClient) JoinTokensRevokeWithBody(ctx context.Context, contentType s
 // Corresponds with POST /api/compute/joinTokens/revoke (the `JoinTokensRevoke` operationId).
 func (c *HTTPClient) JoinTokensRevoke(ctx context.Context, body JoinTokensRevokeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewJoinTokensRevokeRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesBanWithBody Refuses every further call of a node, also on connections that are open, and every join of its machine.
+//
+// Refuses every further call of a node, also on connections that are open, and every join of its machine.
+//
+// A node that is banned already comes back unchanged. One that was removed is INVALID_STATE.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/ban (the `NodesBan` operationId).
+func (c *HTTPClient) NodesBanWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesBanRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesBan Refuses every further call of a node, also on connections that are open, and every join of its machine.
+//
+// Refuses every further call of a node, also on connections that are open, and every join of its machine.
+//
+// A node that is banned already comes back unchanged. One that was removed is INVALID_STATE.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/ban (the `NodesBan` operationId).
+func (c *HTTPClient) NodesBan(ctx context.Context, body NodesBanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesBanRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesConfirmWithBody Tells that the node has stored the certificate that it calls with.
+//
+// Tells that the node has stored the certificate that it calls with.
+//
+// The join or renewal that issued it can then not be repeated, and older certificates of the node are refused from now on. Confirming again changes nothing.
+//
+// The call needs a client certificate: that of the node that calls.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/confirm (the `NodesConfirm` operationId).
+func (c *HTTPClient) NodesConfirmWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesConfirmRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesConfirm Tells that the node has stored the certificate that it calls with.
+//
+// Tells that the node has stored the certificate that it calls with.
+//
+// The join or renewal that issued it can then not be repeated, and older certificates of the node are refused from now on. Confirming again changes nothing.
+//
+// The call needs a client certificate: that of the node that calls.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/confirm (the `NodesConfirm` operationId).
+func (c *HTTPClient) NodesConfirm(ctx context.Context, body NodesConfirmJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesConfirmRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesGetWithBody Returns one node.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/get (the `NodesGet` operationId).
+func (c *HTTPClient) NodesGetWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesGetRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesGet Returns one node.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/get (the `NodesGet` operationId).
+func (c *HTTPClient) NodesGet(ctx context.Context, body NodesGetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesGetRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesJoinWithBody Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+//
+// Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+//
+// Of the certificate request only the public key is used: P-256, P-384 or Ed25519, with a valid self-signature. A request is known by the SHA-256 of its to-be-signed part: the same request and token again return the same node and certificate, for 30 minutes or until it was confirmed, and use the token no second time.
+//
+// A machine that is `pending` calls again with the same request after `retryAfterSeconds`. A public key belongs to one node, so a machine that joins with another token makes a new key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/join (the `NodesJoin` operationId).
+func (c *HTTPClient) NodesJoinWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesJoinRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesJoin Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+//
+// Makes the machine that calls a node of the token's pool and returns its certificate, or says that an operator must approve it first.
+//
+// Of the certificate request only the public key is used: P-256, P-384 or Ed25519, with a valid self-signature. A request is known by the SHA-256 of its to-be-signed part: the same request and token again return the same node and certificate, for 30 minutes or until it was confirmed, and use the token no second time.
+//
+// A machine that is `pending` calls again with the same request after `retryAfterSeconds`. A public key belongs to one node, so a machine that joins with another token makes a new key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/join (the `NodesJoin` operationId).
+func (c *HTTPClient) NodesJoin(ctx context.Context, body NodesJoinJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesJoinRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesListWithBody Lists a pool's nodes in the order in which they joined first.
+//
+// Lists a pool's nodes in the order in which they joined first.
+//
+// Removed nodes appear with `includeRemoved: true`; they are kept for 30 days.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/list (the `NodesList` operationId).
+func (c *HTTPClient) NodesListWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesListRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesList Lists a pool's nodes in the order in which they joined first.
+//
+// Lists a pool's nodes in the order in which they joined first.
+//
+// Removed nodes appear with `includeRemoved: true`; they are kept for 30 days.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/list (the `NodesList` operationId).
+func (c *HTTPClient) NodesList(ctx context.Context, body NodesListJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesListRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesRemoveWithBody Ends a node: its certificates are refused, and its machine may join again as another node.
+//
+// Ends a node: its certificates are refused, and its machine may join again as another node.
+//
+// A node that was removed already comes back unchanged. Its key is never certified again.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/remove (the `NodesRemove` operationId).
+func (c *HTTPClient) NodesRemoveWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesRemoveRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesRemove Ends a node: its certificates are refused, and its machine may join again as another node.
+//
+// Ends a node: its certificates are refused, and its machine may join again as another node.
+//
+// A node that was removed already comes back unchanged. Its key is never certified again.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/remove (the `NodesRemove` operationId).
+func (c *HTTPClient) NodesRemove(ctx context.Context, body NodesRemoveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesRemoveRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesRenewWithBody Issues the next certificate of the node that calls.
+//
+// Issues the next certificate of the node that calls.
+//
+// The key of the request may be the one of the certificate or a new one. The trust of the node is looked at again: where its pool has lost trust, the new certificate has less; it never has more. A certificate that has expired may be renewed for 7 days. The same request again returns the same certificate until it is confirmed.
+//
+// The call needs a client certificate: that of the node that calls.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/renew (the `NodesRenew` operationId).
+func (c *HTTPClient) NodesRenewWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesRenewRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesRenew Issues the next certificate of the node that calls.
+//
+// Issues the next certificate of the node that calls.
+//
+// The key of the request may be the one of the certificate or a new one. The trust of the node is looked at again: where its pool has lost trust, the new certificate has less; it never has more. A certificate that has expired may be renewed for 7 days. The same request again returns the same certificate until it is confirmed.
+//
+// The call needs a client certificate: that of the node that calls.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/renew (the `NodesRenew` operationId).
+func (c *HTTPClient) NodesRenew(ctx context.Context, body NodesRenewJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesRenewRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesReportWithBody Says that the node is alive; a daemon calls it every 30 seconds.
+//
+// Says that the node is alive; a daemon calls it every 30 seconds.
+//
+// A node that has reported within the last minute is not taken over without an operator. `renewAfter` is now where the pool has lost trust since the certificate was issued.
+//
+// The call needs a client certificate: that of the node that calls.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/report (the `NodesReport` operationId).
+func (c *HTTPClient) NodesReportWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesReportRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesReport Says that the node is alive; a daemon calls it every 30 seconds.
+//
+// Says that the node is alive; a daemon calls it every 30 seconds.
+//
+// A node that has reported within the last minute is not taken over without an operator. `renewAfter` is now where the pool has lost trust since the certificate was issued.
+//
+// The call needs a client certificate: that of the node that calls.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/report (the `NodesReport` operationId).
+func (c *HTTPClient) NodesReport(ctx context.Context, body NodesReportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesReportRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesUnbanWithBody Lets a node call again; its certificate serves until its end.
+//
+// Lets a node call again; its certificate serves until its end.
+//
+// A node that is not banned comes back unchanged. One that was removed is INVALID_STATE.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/compute/nodes/unban (the `NodesUnban` operationId).
+func (c *HTTPClient) NodesUnbanWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesUnbanRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// NodesUnban Lets a node call again; its certificate serves until its end.
+//
+// Lets a node call again; its certificate serves until its end.
+//
+// A node that is not banned comes back unchanged. One that was removed is INVALID_STATE.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/compute/nodes/unban (the `NodesUnban` operationId).
+func (c *HTTPClient) NodesUnban(ctx context.Context, body NodesUnbanJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewNodesUnbanRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2085,6 +3878,286 @@ func NewEventsWatchRequestWithBody(server string, contentType string, body io.Re
 	return req, nil
 }
 
+// NewInventoryImportRequest calls the generic InventoryImport builder with application/json body
+func NewInventoryImportRequest(server string, body InventoryImportJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewInventoryImportRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewInventoryImportRequestWithBody constructs an http.Request for the InventoryImport method, with any body, and a specified content type
+func NewInventoryImportRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/inventory/import")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewInventoryListRequest calls the generic InventoryList builder with application/json body
+func NewInventoryListRequest(server string, body InventoryListJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewInventoryListRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewInventoryListRequestWithBody constructs an http.Request for the InventoryList method, with any body, and a specified content type
+func NewInventoryListRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/inventory/list")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewInventoryRemoveRequest calls the generic InventoryRemove builder with application/json body
+func NewInventoryRemoveRequest(server string, body InventoryRemoveJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewInventoryRemoveRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewInventoryRemoveRequestWithBody constructs an http.Request for the InventoryRemove method, with any body, and a specified content type
+func NewInventoryRemoveRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/inventory/remove")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewJoinRequestsApproveRequest calls the generic JoinRequestsApprove builder with application/json body
+func NewJoinRequestsApproveRequest(server string, body JoinRequestsApproveJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewJoinRequestsApproveRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewJoinRequestsApproveRequestWithBody constructs an http.Request for the JoinRequestsApprove method, with any body, and a specified content type
+func NewJoinRequestsApproveRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/joinRequests/approve")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewJoinRequestsDenyRequest calls the generic JoinRequestsDeny builder with application/json body
+func NewJoinRequestsDenyRequest(server string, body JoinRequestsDenyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewJoinRequestsDenyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewJoinRequestsDenyRequestWithBody constructs an http.Request for the JoinRequestsDeny method, with any body, and a specified content type
+func NewJoinRequestsDenyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/joinRequests/deny")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewJoinRequestsGetRequest calls the generic JoinRequestsGet builder with application/json body
+func NewJoinRequestsGetRequest(server string, body JoinRequestsGetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewJoinRequestsGetRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewJoinRequestsGetRequestWithBody constructs an http.Request for the JoinRequestsGet method, with any body, and a specified content type
+func NewJoinRequestsGetRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/joinRequests/get")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewJoinRequestsListRequest calls the generic JoinRequestsList builder with application/json body
+func NewJoinRequestsListRequest(server string, body JoinRequestsListJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewJoinRequestsListRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewJoinRequestsListRequestWithBody constructs an http.Request for the JoinRequestsList method, with any body, and a specified content type
+func NewJoinRequestsListRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/joinRequests/list")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewJoinTokensCreateRequest calls the generic JoinTokensCreate builder with application/json body
 func NewJoinTokensCreateRequest(server string, body JoinTokensCreateJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -2186,6 +4259,366 @@ func NewJoinTokensRevokeRequestWithBody(server string, contentType string, body 
 	}
 
 	operationPath := fmt.Sprintf("/api/compute/joinTokens/revoke")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesBanRequest calls the generic NodesBan builder with application/json body
+func NewNodesBanRequest(server string, body NodesBanJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesBanRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesBanRequestWithBody constructs an http.Request for the NodesBan method, with any body, and a specified content type
+func NewNodesBanRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/ban")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesConfirmRequest calls the generic NodesConfirm builder with application/json body
+func NewNodesConfirmRequest(server string, body NodesConfirmJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesConfirmRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesConfirmRequestWithBody constructs an http.Request for the NodesConfirm method, with any body, and a specified content type
+func NewNodesConfirmRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/confirm")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesGetRequest calls the generic NodesGet builder with application/json body
+func NewNodesGetRequest(server string, body NodesGetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesGetRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesGetRequestWithBody constructs an http.Request for the NodesGet method, with any body, and a specified content type
+func NewNodesGetRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/get")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesJoinRequest calls the generic NodesJoin builder with application/json body
+func NewNodesJoinRequest(server string, body NodesJoinJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesJoinRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesJoinRequestWithBody constructs an http.Request for the NodesJoin method, with any body, and a specified content type
+func NewNodesJoinRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/join")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesListRequest calls the generic NodesList builder with application/json body
+func NewNodesListRequest(server string, body NodesListJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesListRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesListRequestWithBody constructs an http.Request for the NodesList method, with any body, and a specified content type
+func NewNodesListRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/list")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesRemoveRequest calls the generic NodesRemove builder with application/json body
+func NewNodesRemoveRequest(server string, body NodesRemoveJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesRemoveRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesRemoveRequestWithBody constructs an http.Request for the NodesRemove method, with any body, and a specified content type
+func NewNodesRemoveRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/remove")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesRenewRequest calls the generic NodesRenew builder with application/json body
+func NewNodesRenewRequest(server string, body NodesRenewJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesRenewRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesRenewRequestWithBody constructs an http.Request for the NodesRenew method, with any body, and a specified content type
+func NewNodesRenewRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/renew")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesReportRequest calls the generic NodesReport builder with application/json body
+func NewNodesReportRequest(server string, body NodesReportJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesReportRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesReportRequestWithBody constructs an http.Request for the NodesReport method, with any body, and a specified content type
+func NewNodesReportRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/report")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewNodesUnbanRequest calls the generic NodesUnban builder with application/json body
+func NewNodesUnbanRequest(server string, body NodesUnbanJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewNodesUnbanRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewNodesUnbanRequestWithBody constructs an http.Request for the NodesUnban method, with any body, and a specified content type
+func NewNodesUnbanRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/compute/nodes/unban")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}

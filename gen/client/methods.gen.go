@@ -42,6 +42,44 @@ var methods = map[string]*method{
 		again:  true,
 		stream: true,
 	},
+	"inventory.import": {
+		id:    "inventory.import",
+		send:  (*HTTPClient).InventoryImportWithBody,
+		again: true,
+	},
+	"inventory.list": {
+		id:    "inventory.list",
+		send:  (*HTTPClient).InventoryListWithBody,
+		read:  true,
+		again: true,
+	},
+	"inventory.remove": {
+		id:    "inventory.remove",
+		send:  (*HTTPClient).InventoryRemoveWithBody,
+		again: true,
+	},
+	"joinRequests.list": {
+		id:    "joinRequests.list",
+		send:  (*HTTPClient).JoinRequestsListWithBody,
+		read:  true,
+		again: true,
+	},
+	"joinRequests.get": {
+		id:    "joinRequests.get",
+		send:  (*HTTPClient).JoinRequestsGetWithBody,
+		read:  true,
+		again: true,
+	},
+	"joinRequests.approve": {
+		id:    "joinRequests.approve",
+		send:  (*HTTPClient).JoinRequestsApproveWithBody,
+		again: true,
+	},
+	"joinRequests.deny": {
+		id:    "joinRequests.deny",
+		send:  (*HTTPClient).JoinRequestsDenyWithBody,
+		again: true,
+	},
 	"joinTokens.create": {
 		id:     "joinTokens.create",
 		send:   (*HTTPClient).JoinTokensCreateWithBody,
@@ -59,6 +97,56 @@ var methods = map[string]*method{
 	"joinTokens.revoke": {
 		id:    "joinTokens.revoke",
 		send:  (*HTTPClient).JoinTokensRevokeWithBody,
+		again: true,
+	},
+	"nodes.join": {
+		id:    "nodes.join",
+		send:  (*HTTPClient).NodesJoinWithBody,
+		again: true,
+	},
+	"nodes.confirm": {
+		id:    "nodes.confirm",
+		send:  (*HTTPClient).NodesConfirmWithBody,
+		again: true,
+		bare:  true,
+	},
+	"nodes.renew": {
+		id:    "nodes.renew",
+		send:  (*HTTPClient).NodesRenewWithBody,
+		again: true,
+		bare:  true,
+	},
+	"nodes.report": {
+		id:    "nodes.report",
+		send:  (*HTTPClient).NodesReportWithBody,
+		again: true,
+		bare:  true,
+	},
+	"nodes.get": {
+		id:    "nodes.get",
+		send:  (*HTTPClient).NodesGetWithBody,
+		read:  true,
+		again: true,
+	},
+	"nodes.list": {
+		id:    "nodes.list",
+		send:  (*HTTPClient).NodesListWithBody,
+		read:  true,
+		again: true,
+	},
+	"nodes.ban": {
+		id:    "nodes.ban",
+		send:  (*HTTPClient).NodesBanWithBody,
+		again: true,
+	},
+	"nodes.unban": {
+		id:    "nodes.unban",
+		send:  (*HTTPClient).NodesUnbanWithBody,
+		again: true,
+	},
+	"nodes.remove": {
+		id:    "nodes.remove",
+		send:  (*HTTPClient).NodesRemoveWithBody,
 		again: true,
 	},
 	"pools.create": {
@@ -229,6 +317,143 @@ func (g EventsClient) Watch(ctx context.Context, in EventsWatchInput) iter.Seq2[
 	return watch[Event](ctx, g.c, "events.watch", in)
 }
 
+// InventoryClient calls the group inventory. The inventory lists the machines that are known before
+// they join. It is what the `discovery` attestor asks: it admits a machine whose identifiers match
+// exactly one entry of its pool, and defers any other. See [Joining
+// nodes](/docs/guides/nodes/joining).
+type InventoryClient struct{ c *Client }
+
+// Import adds machines to the inventory of a pool, or replaces what is known of them.
+//
+// All of them are taken, or none. A machine that is known already with the same content stays as it
+// is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in
+// the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+//
+// It is refused with
+//   - INVALID_INPUT: An identifier is a placeholder (rule `placeholder`), or a machine has none at all (rule `at-least-one`), or stands twice in the call (rule `duplicate`).
+//   - PERMISSION_DENIED: The caller is of the tenant and may not import.
+//   - NOT_FOUND: The tenant has no such pool, or the caller may not know of it.
+//   - CONFLICT: An identifier belongs to another machine of the pool.
+func (g InventoryClient) Import(ctx context.Context, in InventoryImportInput) (*InventoryImportOutput, error) {
+	return call[InventoryImportOutput](ctx, g.c, "inventory.import", in)
+}
+
+// List lists the machines of a pool's inventory in the order of their ids.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not read the inventory.
+//   - NOT_FOUND: The tenant has no such pool, or the caller may not know of it.
+func (g InventoryClient) List(ctx context.Context, in InventoryListInput) (*InventoryListOutput, error) {
+	return call[InventoryListOutput](ctx, g.c, "inventory.list", in)
+}
+
+// All goes through everything that List returns, page by page, and ends
+// with the first error.
+func (g InventoryClient) All(ctx context.Context, in InventoryListInput) iter.Seq2[*InventoryMachine, error] {
+	return pages(func(cursor *string) ([]InventoryMachine, *string, error) {
+		page := in
+		if cursor != nil {
+			page.Cursor = cursor
+		}
+		out, err := g.List(ctx, page)
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.Machines, out.Cursor, nil
+	})
+}
+
+// Remove takes a machine out of the inventory and returns what was known of it.
+//
+// A node that it became stays. A machine that is not there is NOT_FOUND, also when an earlier call
+// removed it.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not remove.
+//   - NOT_FOUND: There is no such machine in this pool's inventory, or the caller may not know of the pool.
+func (g InventoryClient) Remove(ctx context.Context, in InventoryRemoveInput) (*InventoryRemoveOutput, error) {
+	return call[InventoryRemoveOutput](ctx, g.c, "inventory.remove", in)
+}
+
+// JoinRequestsClient calls the group joinRequests. Join requests are the approval queue for joins
+// that an attestor deferred: a machine with nothing but placeholder identifiers, a machine that the
+// `discovery` attestor does not know, a machine that would take over a node which is still alive. An
+// approval admits exactly one join, which the machine's retry with the same certificate request
+// consumes. The group is decided on `compute-pool/{poolId}` with the actions of join tokens. See
+// [Joining nodes](/docs/guides/nodes/joining).
+type JoinRequestsClient struct{ c *Client }
+
+// List lists a pool's join requests in the order in which they were made.
+//
+// By default only those that wait appear: pending ones, and approved ones that the machine has not
+// collected yet. `includeEnded: true` adds those that were denied, consumed, canceled or have
+// expired, which are kept for 30 days.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not read join requests.
+//   - NOT_FOUND: The tenant has no such pool, or the caller may not know of it.
+func (g JoinRequestsClient) List(ctx context.Context, in JoinRequestsListInput) (*JoinRequestsListOutput, error) {
+	return call[JoinRequestsListOutput](ctx, g.c, "joinRequests.list", in)
+}
+
+// All goes through everything that List returns, page by page, and ends
+// with the first error.
+func (g JoinRequestsClient) All(ctx context.Context, in JoinRequestsListInput) iter.Seq2[*JoinRequest, error] {
+	return pages(func(cursor *string) ([]JoinRequest, *string, error) {
+		page := in
+		if cursor != nil {
+			page.Cursor = cursor
+		}
+		out, err := g.List(ctx, page)
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.JoinRequests, out.Cursor, nil
+	})
+}
+
+// Get returns one join request.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not read join requests.
+//   - NOT_FOUND: There is no such request in this pool, or the caller may not know of the pool.
+func (g JoinRequestsClient) Get(ctx context.Context, in JoinRequestsGetInput) (*JoinRequestsGetOutput, error) {
+	return call[JoinRequestsGetOutput](ctx, g.c, "joinRequests.get", in)
+}
+
+// Approve lets the machine of a request in, once.
+//
+// `csrSha256` is that of the request as the operator saw it; another one is CONFLICT. The approval
+// waives the reason of the request and nothing else: the token's pin, the trust and the rules for
+// taking over a node still hold. It lasts an hour, in which the machine must call again with the
+// same certificate request; the token may expire meanwhile, but not be used up or revoked.
+//
+// A request that is approved already comes back unchanged and nothing is published. One that has
+// ended is INVALID_STATE.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not approve.
+//   - NOT_FOUND: There is no such request in this pool, or the caller may not know of the pool.
+//   - CONFLICT: The request is for another certificate request than `csrSha256` says.
+//   - INVALID_STATE: The request was denied, consumed or canceled, or has expired.
+func (g JoinRequestsClient) Approve(ctx context.Context, in JoinRequestsApproveInput) (*JoinRequestsApproveOutput, error) {
+	return call[JoinRequestsApproveOutput](ctx, g.c, "joinRequests.approve", in)
+}
+
+// Deny refuses the machine of a request: the same certificate request never joins with this token.
+//
+// It works on a pending request, and on an approved one that was not collected yet. One that is
+// denied already comes back unchanged; one that was consumed or canceled, or has expired, is
+// INVALID_STATE.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not deny.
+//   - NOT_FOUND: There is no such request in this pool, or the caller may not know of the pool.
+//   - INVALID_STATE: The request was consumed or canceled, or has expired.
+func (g JoinRequestsClient) Deny(ctx context.Context, in JoinRequestsDenyInput) (*JoinRequestsDenyOutput, error) {
+	return call[JoinRequestsDenyOutput](ctx, g.c, "joinRequests.deny", in)
+}
+
 // JoinTokensClient calls the group joinTokens. A join token is a credential with one purpose: for a
 // limited time it lets a limited number of daemons join one pool. Its bearer form
 // `bcjt_<id>.<secret>` leaves the server once, in the answer to the call that created the token;
@@ -311,6 +536,157 @@ func (g JoinTokensClient) All(ctx context.Context, in JoinTokensListInput) iter.
 //   - NOT_FOUND: The tenant has no such pool, or the pool no such token.
 func (g JoinTokensClient) Revoke(ctx context.Context, in JoinTokensRevokeInput) (*JoinTokensRevokeOutput, error) {
 	return call[JoinTokensRevokeOutput](ctx, g.c, "joinTokens.revoke", in)
+}
+
+// NodesClient calls the group nodes. A node is a machine that has joined a pool. It calls with a
+// certificate that names it, which it gets by a join token and renews by itself. `join` is decided
+// by the join token that is the bearer, `confirm`, `renew` and `report` by the client certificate;
+// no IAM decision is taken for them, and they are served over TLS only. The other methods are
+// decided on `compute-pool/{poolId}`. See [Joining nodes](/docs/guides/nodes/joining).
+type NodesClient struct{ c *Client }
+
+// Join makes the machine that calls a node of the token's pool and returns its certificate, or says
+// that an operator must approve it first.
+//
+// Of the certificate request only the public key is used: P-256, P-384 or Ed25519, with a valid
+// self-signature. A request is known by the SHA-256 of its to-be-signed part: the same request and
+// token again return the same node and certificate, for 30 minutes or until it was confirmed, and
+// use the token no second time.
+//
+// A machine that is `pending` calls again with the same request after `retryAfterSeconds`. A public
+// key belongs to one node, so a machine that joins with another token makes a new key.
+//
+// The key of the client is the join token; see [WithKey].
+//
+// An output with Pending came with the status 202.
+//
+// It is refused with
+//   - INVALID_INPUT: `csr` is no PKCS#10 request in PEM or base64 DER that can be signed (rule `csr`).
+//   - UNAUTHENTICATED: The token is malformed, unknown, wrong, expired, used up or revoked.
+//   - PERMISSION_DENIED: The machine is refused; `reason` says why.
+//   - CONFLICT: The key of the request stands for another join already, or this join was confirmed.
+//   - INVALID_STATE: The server was called without TLS.
+//   - RATE_LIMITED: Too many joins come from this address or in all, or too many requests of this token or pool wait.
+func (g NodesClient) Join(ctx context.Context, in NodesJoinInput) (*NodesJoinOutput, error) {
+	return call[NodesJoinOutput](ctx, g.c, "nodes.join", in)
+}
+
+// Confirm tells that the node has stored the certificate that it calls with.
+//
+// The join or renewal that issued it can then not be repeated, and older certificates of the node
+// are refused from now on. Confirming again changes nothing.
+//
+// The transport presents the node's client certificate; see [WithHTTP]. No key is sent.
+//
+// It is refused with
+//   - UNAUTHENTICATED: No valid certificate of a node was presented.
+//   - PERMISSION_DENIED: The node is banned (`reason` is `node_banned`).
+func (g NodesClient) Confirm(ctx context.Context, in NodesConfirmInput) (*NodesConfirmOutput, error) {
+	return call[NodesConfirmOutput](ctx, g.c, "nodes.confirm", in)
+}
+
+// Renew issues the next certificate of the node that calls.
+//
+// The key of the request may be the one of the certificate or a new one. The trust of the node is
+// looked at again: where its pool has lost trust, the new certificate has less; it never has more. A
+// certificate that has expired may be renewed for 7 days. The same request again returns the same
+// certificate until it is confirmed.
+//
+// The transport presents the node's client certificate; see [WithHTTP]. No key is sent.
+//
+// It is refused with
+//   - INVALID_INPUT: `csr` is no PKCS#10 request in PEM or base64 DER that can be signed (rule `csr`).
+//   - UNAUTHENTICATED: No certificate of a node was presented, or one that ended more than 7 days ago.
+//   - PERMISSION_DENIED: The node is banned (`reason` is `node_banned`).
+//   - CONFLICT: The key of the request stands for another node, or this renewal was confirmed.
+func (g NodesClient) Renew(ctx context.Context, in NodesRenewInput) (*NodesRenewOutput, error) {
+	return call[NodesRenewOutput](ctx, g.c, "nodes.renew", in)
+}
+
+// Report says that the node is alive; a daemon calls it every 30 seconds.
+//
+// A node that has reported within the last minute is not taken over without an operator.
+// `renewAfter` is now where the pool has lost trust since the certificate was issued.
+//
+// The transport presents the node's client certificate; see [WithHTTP]. No key is sent.
+//
+// It is refused with
+//   - UNAUTHENTICATED: No valid certificate of a node was presented.
+//   - PERMISSION_DENIED: The node is banned (`reason` is `node_banned`).
+func (g NodesClient) Report(ctx context.Context, in NodesReportInput) (*NodesReportOutput, error) {
+	return call[NodesReportOutput](ctx, g.c, "nodes.report", in)
+}
+
+// Get returns one node.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not read nodes.
+//   - NOT_FOUND: There is no such node in this pool, or the caller may not know of the pool.
+func (g NodesClient) Get(ctx context.Context, in NodesGetInput) (*NodesGetOutput, error) {
+	return call[NodesGetOutput](ctx, g.c, "nodes.get", in)
+}
+
+// List lists a pool's nodes in the order in which they joined first.
+//
+// Removed nodes appear with `includeRemoved: true`; they are kept for 30 days.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not read nodes.
+//   - NOT_FOUND: The tenant has no such pool, or the caller may not know of it.
+func (g NodesClient) List(ctx context.Context, in NodesListInput) (*NodesListOutput, error) {
+	return call[NodesListOutput](ctx, g.c, "nodes.list", in)
+}
+
+// All goes through everything that List returns, page by page, and ends
+// with the first error.
+func (g NodesClient) All(ctx context.Context, in NodesListInput) iter.Seq2[*Node, error] {
+	return pages(func(cursor *string) ([]Node, *string, error) {
+		page := in
+		if cursor != nil {
+			page.Cursor = cursor
+		}
+		out, err := g.List(ctx, page)
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.Nodes, out.Cursor, nil
+	})
+}
+
+// Ban refuses every further call of a node, also on connections that are open, and every join of its
+// machine.
+//
+// A node that is banned already comes back unchanged. One that was removed is INVALID_STATE.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not ban nodes.
+//   - NOT_FOUND: There is no such node in this pool, or the caller may not know of the pool.
+//   - INVALID_STATE: The node was removed.
+func (g NodesClient) Ban(ctx context.Context, in NodesBanInput) (*NodesBanOutput, error) {
+	return call[NodesBanOutput](ctx, g.c, "nodes.ban", in)
+}
+
+// Unban lets a node call again; its certificate serves until its end.
+//
+// A node that is not banned comes back unchanged. One that was removed is INVALID_STATE.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not ban nodes.
+//   - NOT_FOUND: There is no such node in this pool, or the caller may not know of the pool.
+//   - INVALID_STATE: The node was removed.
+func (g NodesClient) Unban(ctx context.Context, in NodesUnbanInput) (*NodesUnbanOutput, error) {
+	return call[NodesUnbanOutput](ctx, g.c, "nodes.unban", in)
+}
+
+// Remove ends a node: its certificates are refused, and its machine may join again as another node.
+//
+// A node that was removed already comes back unchanged. Its key is never certified again.
+//
+// It is refused with
+//   - PERMISSION_DENIED: The caller is of the tenant and may not remove nodes.
+//   - NOT_FOUND: There is no such node in this pool, or the caller may not know of the pool.
+func (g NodesClient) Remove(ctx context.Context, in NodesRemoveInput) (*NodesRemoveOutput, error) {
+	return call[NodesRemoveOutput](ctx, g.c, "nodes.remove", in)
 }
 
 // PoolsClient calls the group pools. A pool is a set of machines that one tenant owns on one site,

@@ -71,6 +71,27 @@ func Decode(operation, body string, mode strictjson.Mode) (any, error) {
 	case "events.watch":
 		in := new(wire.EventsWatchInput)
 		return in, in.DecodeStrict(body, mode)
+	case "inventory.import":
+		in := new(wire.InventoryImportInput)
+		return in, in.DecodeStrict(body, mode)
+	case "inventory.list":
+		in := new(wire.InventoryListInput)
+		return in, in.DecodeStrict(body, mode)
+	case "inventory.remove":
+		in := new(wire.InventoryRemoveInput)
+		return in, in.DecodeStrict(body, mode)
+	case "joinRequests.list":
+		in := new(wire.JoinRequestsListInput)
+		return in, in.DecodeStrict(body, mode)
+	case "joinRequests.get":
+		in := new(wire.JoinRequestsGetInput)
+		return in, in.DecodeStrict(body, mode)
+	case "joinRequests.approve":
+		in := new(wire.JoinRequestsApproveInput)
+		return in, in.DecodeStrict(body, mode)
+	case "joinRequests.deny":
+		in := new(wire.JoinRequestsDenyInput)
+		return in, in.DecodeStrict(body, mode)
 	case "joinTokens.create":
 		in := new(wire.JoinTokensCreateInput)
 		return in, in.DecodeStrict(body, mode)
@@ -79,6 +100,33 @@ func Decode(operation, body string, mode strictjson.Mode) (any, error) {
 		return in, in.DecodeStrict(body, mode)
 	case "joinTokens.revoke":
 		in := new(wire.JoinTokensRevokeInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.join":
+		in := new(wire.NodesJoinInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.confirm":
+		in := new(wire.NodesConfirmInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.renew":
+		in := new(wire.NodesRenewInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.report":
+		in := new(wire.NodesReportInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.get":
+		in := new(wire.NodesGetInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.list":
+		in := new(wire.NodesListInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.ban":
+		in := new(wire.NodesBanInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.unban":
+		in := new(wire.NodesUnbanInput)
+		return in, in.DecodeStrict(body, mode)
+	case "nodes.remove":
+		in := new(wire.NodesRemoveInput)
 		return in, in.DecodeStrict(body, mode)
 	case "pools.create":
 		in := new(wire.PoolsCreateInput)

@@ -17,8 +17,23 @@ type Payload interface {
 var Types = []string{
 	"security.api-key.created",
 	"security.api-key.revoked",
+	"compute.inventory.imported",
+	"compute.inventory.removed",
+	"security.join-request.created",
+	"security.join-request.approved",
+	"security.join-request.denied",
+	"security.join-request.consumed",
+	"security.join-request.expired",
+	"security.join-request.canceled",
 	"security.join-token.created",
 	"security.join-token.revoked",
+	"security.node.joined",
+	"security.node.reclaimed",
+	"security.node.trust-lowered",
+	"security.node.banned",
+	"security.node.unbanned",
+	"security.node.removed",
+	"security.join.rejected",
 	"compute.pool.created",
 	"compute.pool.updated",
 	"compute.site.created",
@@ -45,6 +60,92 @@ type SecurityAPIKeyRevoked struct {
 // EventType implements [Payload].
 func (SecurityAPIKeyRevoked) EventType() string { return "security.api-key.revoked" }
 
+// ComputeInventoryImported is the data of compute.inventory.imported.
+type ComputeInventoryImported struct {
+	Created    []string `json:"created"` // The ids of machines that were not known before.
+	Updated    []string `json:"updated"` // The ids of machines of which something else was known.
+	ImportedBy string   `json:"importedBy"`
+}
+
+// EventType implements [Payload].
+func (ComputeInventoryImported) EventType() string { return "compute.inventory.imported" }
+
+// ComputeInventoryRemoved is the data of compute.inventory.removed.
+type ComputeInventoryRemoved struct {
+	MachineID string `json:"machineId"`
+	RemovedBy string `json:"removedBy"`
+}
+
+// EventType implements [Payload].
+func (ComputeInventoryRemoved) EventType() string { return "compute.inventory.removed" }
+
+// SecurityJoinRequestCreated is the data of security.join-request.created.
+type SecurityJoinRequestCreated struct {
+	RequestID      string    `json:"requestId"`
+	TokenID        string    `json:"tokenId"`
+	Reason         string    `json:"reason"`
+	CSRSha256      string    `json:"csrSha256"`
+	ReclaimsNodeID *string   `json:"reclaimsNodeId,omitempty"`
+	SourceAddress  string    `json:"sourceAddress"`
+	ExpiresAt      time.Time `json:"expiresAt"`
+}
+
+// EventType implements [Payload].
+func (SecurityJoinRequestCreated) EventType() string { return "security.join-request.created" }
+
+// SecurityJoinRequestApproved is the data of security.join-request.approved.
+type SecurityJoinRequestApproved struct {
+	RequestID  string    `json:"requestId"`
+	TokenID    string    `json:"tokenId"`
+	CSRSha256  string    `json:"csrSha256"`
+	ApprovedBy string    `json:"approvedBy"`
+	ExpiresAt  time.Time `json:"expiresAt"`
+}
+
+// EventType implements [Payload].
+func (SecurityJoinRequestApproved) EventType() string { return "security.join-request.approved" }
+
+// SecurityJoinRequestDenied is the data of security.join-request.denied.
+type SecurityJoinRequestDenied struct {
+	RequestID string `json:"requestId"`
+	TokenID   string `json:"tokenId"`
+	CSRSha256 string `json:"csrSha256"`
+	DeniedBy  string `json:"deniedBy"`
+}
+
+// EventType implements [Payload].
+func (SecurityJoinRequestDenied) EventType() string { return "security.join-request.denied" }
+
+// SecurityJoinRequestConsumed is the data of security.join-request.consumed.
+type SecurityJoinRequestConsumed struct {
+	RequestID string `json:"requestId"`
+	TokenID   string `json:"tokenId"`
+	NodeID    string `json:"nodeId"`
+}
+
+// EventType implements [Payload].
+func (SecurityJoinRequestConsumed) EventType() string { return "security.join-request.consumed" }
+
+// SecurityJoinRequestExpired is the data of security.join-request.expired.
+type SecurityJoinRequestExpired struct {
+	RequestID string `json:"requestId"`
+	TokenID   string `json:"tokenId"`
+	Approved  bool   `json:"approved"` // It was approved and never collected.
+}
+
+// EventType implements [Payload].
+func (SecurityJoinRequestExpired) EventType() string { return "security.join-request.expired" }
+
+// SecurityJoinRequestCanceled is the data of security.join-request.canceled.
+type SecurityJoinRequestCanceled struct {
+	RequestID string `json:"requestId"`
+	TokenID   string `json:"tokenId"`
+	Cause     string `json:"cause"`
+}
+
+// EventType implements [Payload].
+func (SecurityJoinRequestCanceled) EventType() string { return "security.join-request.canceled" }
+
 // SecurityJoinTokenCreated is the data of security.join-token.created.
 type SecurityJoinTokenCreated struct {
 	TokenID      string    `json:"tokenId"`
@@ -67,6 +168,81 @@ type SecurityJoinTokenRevoked struct {
 
 // EventType implements [Payload].
 func (SecurityJoinTokenRevoked) EventType() string { return "security.join-token.revoked" }
+
+// SecurityNodeJoined is the data of security.node.joined.
+type SecurityNodeJoined struct {
+	NodeID        string `json:"nodeId"`
+	TokenID       string `json:"tokenId"`
+	Trust         string `json:"trust"`
+	Profile       string `json:"profile"`
+	Serial        string `json:"serial"` // Of the certificate.
+	SourceAddress string `json:"sourceAddress"`
+}
+
+// EventType implements [Payload].
+func (SecurityNodeJoined) EventType() string { return "security.node.joined" }
+
+// SecurityNodeReclaimed is the data of security.node.reclaimed.
+type SecurityNodeReclaimed struct {
+	NodeID        string `json:"nodeId"`
+	TokenID       string `json:"tokenId"`
+	Trust         string `json:"trust"`
+	Profile       string `json:"profile"`
+	Serial        string `json:"serial"` // Of the certificate.
+	SourceAddress string `json:"sourceAddress"`
+}
+
+// EventType implements [Payload].
+func (SecurityNodeReclaimed) EventType() string { return "security.node.reclaimed" }
+
+// SecurityNodeTrustLowered is the data of security.node.trust-lowered.
+type SecurityNodeTrustLowered struct {
+	NodeID string `json:"nodeId"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Serial string `json:"serial"` // Of the certificate.
+}
+
+// EventType implements [Payload].
+func (SecurityNodeTrustLowered) EventType() string { return "security.node.trust-lowered" }
+
+// SecurityNodeBanned is the data of security.node.banned.
+type SecurityNodeBanned struct {
+	NodeID   string `json:"nodeId"`
+	BannedBy string `json:"bannedBy"`
+}
+
+// EventType implements [Payload].
+func (SecurityNodeBanned) EventType() string { return "security.node.banned" }
+
+// SecurityNodeUnbanned is the data of security.node.unbanned.
+type SecurityNodeUnbanned struct {
+	NodeID     string `json:"nodeId"`
+	UnbannedBy string `json:"unbannedBy"`
+}
+
+// EventType implements [Payload].
+func (SecurityNodeUnbanned) EventType() string { return "security.node.unbanned" }
+
+// SecurityNodeRemoved is the data of security.node.removed.
+type SecurityNodeRemoved struct {
+	NodeID    string `json:"nodeId"`
+	RemovedBy string `json:"removedBy"` // The identity that removed it, or `platform/bcserver` for a join that was never completed.
+}
+
+// EventType implements [Payload].
+func (SecurityNodeRemoved) EventType() string { return "security.node.removed" }
+
+// SecurityJoinRejected is the data of security.join.rejected.
+type SecurityJoinRejected struct {
+	TokenID       string `json:"tokenId"`
+	Cause         string `json:"cause"`         // Why the joins were refused, as the audit has it.
+	Count         int64  `json:"count"`         // How many of them there were.
+	SourceAddress string `json:"sourceAddress"` // Where the last of them came from.
+}
+
+// EventType implements [Payload].
+func (SecurityJoinRejected) EventType() string { return "security.join.rejected" }
 
 // ComputePoolCreated is the data of compute.pool.created.
 type ComputePoolCreated struct {

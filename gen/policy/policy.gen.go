@@ -65,6 +65,12 @@ var Actions = []string{
 	"compute:api-keys:read",
 	"compute:api-keys:revoke",
 	"compute:events:read",
+	"compute:nodes:read",
+	"compute:nodes:ban",
+	"compute:nodes:remove",
+	"compute:inventory:import",
+	"compute:inventory:read",
+	"compute:inventory:remove",
 }
 
 // PlatformTenant is the tenant that is the platform itself.

@@ -9,7 +9,8 @@ type Code string
 const (
 	// InvalidInput: The body breaks the method's table; `errors` names every field and rule.
 	InvalidInput Code = "INVALID_INPUT"
-	// Unauthenticated: The bearer is missing, malformed, unknown or revoked.
+	// Unauthenticated: The bearer, or the client certificate of a node, is missing, malformed, unknown,
+	// ended or revoked.
 	Unauthenticated Code = "UNAUTHENTICATED"
 	// PermissionDenied: The caller belongs to the tenant and may not do this.
 	PermissionDenied Code = "PERMISSION_DENIED"
@@ -62,6 +63,38 @@ var codes = map[Code]struct {
 	Unavailable:          {503, "Unavailable"},
 }
 
+// Reason says why a call was refused, where the code does not say it.
+type Reason string
+
+const (
+	// ReasonHardwareMismatch: The machine is not the one that the token is pinned to.
+	ReasonHardwareMismatch Reason = "hardware_mismatch"
+	// ReasonUUIDByteOrder: The product UUID matches the token only with its first three fields
+	// byte-swapped: one of the two was read by a tool that swaps them.
+	ReasonUUIDByteOrder Reason = "uuid_byte_order"
+	// ReasonAttestationFailed: The pool's attestor refuses the machine.
+	ReasonAttestationFailed Reason = "attestation_failed"
+	// ReasonRequestDenied: An operator denied this join.
+	ReasonRequestDenied Reason = "request_denied"
+	// ReasonIdentityInUse: Another node of the pool has one of the machine's identifiers, and the token
+	// does not allow to take it over.
+	ReasonIdentityInUse Reason = "identity_in_use"
+	// ReasonNodeBanned: The node is banned.
+	ReasonNodeBanned Reason = "node_banned"
+)
+
+// Code returns the code that the reason stands beside; empty for one that is not listed.
+func (r Reason) Code() Code { return reasons[r] }
+
+var reasons = map[Reason]Code{
+	ReasonHardwareMismatch:  PermissionDenied,
+	ReasonUUIDByteOrder:     PermissionDenied,
+	ReasonAttestationFailed: PermissionDenied,
+	ReasonRequestDenied:     PermissionDenied,
+	ReasonIdentityInUse:     PermissionDenied,
+	ReasonNodeBanned:        PermissionDenied,
+}
+
 // What a violation's rule can say.
 const (
 	RuleJSON        = "json"         // The body is not well-formed JSON.
@@ -85,4 +118,5 @@ const (
 	RuleUnsupported = "unsupported"  // The value is known, but this release does not serve it.
 	RuleOwner       = "owner"        // The value names a tenant that cannot own this here.
 	RuleGrant       = "grant"        // The value is more than the caller may hand on.
+	RuleCSR         = "csr"          // The text is no certificate request that can be signed.
 )

@@ -116,6 +116,89 @@ const (
 
 var allTrust = []string{"platform", "tenant-controlled", "tenant-owned"}
 
+// ClaimedEnvironment is one of host, kubernetes.
+// Where a daemon says that it runs. Nothing is decided by it.
+type ClaimedEnvironment string
+
+// The values of ClaimedEnvironment.
+const (
+	ClaimedEnvironmentHost       ClaimedEnvironment = "host"
+	ClaimedEnvironmentKubernetes ClaimedEnvironment = "kubernetes"
+)
+
+var allClaimedEnvironment = []string{"host", "kubernetes"}
+
+// NodeProfile is one of node-platform, node-tenant.
+// The kind of certificate of a node; only `node-platform` ever receives platform secrets.
+type NodeProfile string
+
+// The values of NodeProfile.
+const (
+	NodeProfileNodePlatform NodeProfile = "node-platform"
+	NodeProfileNodeTenant   NodeProfile = "node-tenant"
+)
+
+var allNodeProfile = []string{"node-platform", "node-tenant"}
+
+// NodeStatus is one of joining, active, banned, removed.
+// Whether a node has confirmed its certificate, and whether it may still call.
+type NodeStatus string
+
+// The values of NodeStatus.
+const (
+	NodeStatusJoining NodeStatus = "joining"
+	NodeStatusActive  NodeStatus = "active"
+	NodeStatusBanned  NodeStatus = "banned"
+	NodeStatusRemoved NodeStatus = "removed"
+)
+
+var allNodeStatus = []string{"joining", "active", "banned", "removed"}
+
+// JoinRequestStatus is one of pending, approved, denied, consumed, expired, canceled.
+// Only `pending` and `approved` are live.
+type JoinRequestStatus string
+
+// The values of JoinRequestStatus.
+const (
+	JoinRequestStatusPending  JoinRequestStatus = "pending"
+	JoinRequestStatusApproved JoinRequestStatus = "approved"
+	JoinRequestStatusDenied   JoinRequestStatus = "denied"
+	JoinRequestStatusConsumed JoinRequestStatus = "consumed"
+	JoinRequestStatusExpired  JoinRequestStatus = "expired"
+	JoinRequestStatusCanceled JoinRequestStatus = "canceled"
+)
+
+var allJoinRequestStatus = []string{"pending", "approved", "denied", "consumed", "expired", "canceled"}
+
+// DeferralReason is one of placeholder_hardware, unknown_machine, unlisted_ek, node_active, several_candidates.
+// Why a join waits for an operator.
+type DeferralReason string
+
+// The values of DeferralReason.
+const (
+	DeferralReasonPlaceholderHardware DeferralReason = "placeholder_hardware"
+	DeferralReasonUnknownMachine      DeferralReason = "unknown_machine"
+	DeferralReasonUnlistedEk          DeferralReason = "unlisted_ek"
+	DeferralReasonNodeActive          DeferralReason = "node_active"
+	DeferralReasonSeveralCandidates   DeferralReason = "several_candidates"
+)
+
+var allDeferralReason = []string{"placeholder_hardware", "unknown_machine", "unlisted_ek", "node_active", "several_candidates"}
+
+// IdentifierField is one of productUuid, serial, mac, gpuUuid.
+// What an identifier of a machine is.
+type IdentifierField string
+
+// The values of IdentifierField.
+const (
+	IdentifierFieldProductUUID IdentifierField = "productUuid"
+	IdentifierFieldSerial      IdentifierField = "serial"
+	IdentifierFieldMAC         IdentifierField = "mac"
+	IdentifierFieldGPUUUID     IdentifierField = "gpuUuid"
+)
+
+var allIdentifierField = []string{"productUuid", "serial", "mac", "gpuUuid"}
+
 // DecodeStrict reads the body of apiKeys.create. Its error is [strictjson.Violations].
 func (in *APIKeysCreateInput) DecodeStrict(body string, mode strictjson.Mode) error {
 	d := strictjson.NewDecoder(body, mode)
@@ -151,6 +234,55 @@ func (in *EventsWatchInput) DecodeStrict(body string, mode strictjson.Mode) erro
 	return d.End()
 }
 
+// DecodeStrict reads the body of inventory.import. Its error is [strictjson.Violations].
+func (in *InventoryImportInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of inventory.list. Its error is [strictjson.Violations].
+func (in *InventoryListInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of inventory.remove. Its error is [strictjson.Violations].
+func (in *InventoryRemoveInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of joinRequests.list. Its error is [strictjson.Violations].
+func (in *JoinRequestsListInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of joinRequests.get. Its error is [strictjson.Violations].
+func (in *JoinRequestsGetInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of joinRequests.approve. Its error is [strictjson.Violations].
+func (in *JoinRequestsApproveInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of joinRequests.deny. Its error is [strictjson.Violations].
+func (in *JoinRequestsDenyInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
 // DecodeStrict reads the body of joinTokens.create. Its error is [strictjson.Violations].
 func (in *JoinTokensCreateInput) DecodeStrict(body string, mode strictjson.Mode) error {
 	d := strictjson.NewDecoder(body, mode)
@@ -167,6 +299,69 @@ func (in *JoinTokensListInput) DecodeStrict(body string, mode strictjson.Mode) e
 
 // DecodeStrict reads the body of joinTokens.revoke. Its error is [strictjson.Violations].
 func (in *JoinTokensRevokeInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.join. Its error is [strictjson.Violations].
+func (in *NodesJoinInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.confirm. Its error is [strictjson.Violations].
+func (in *NodesConfirmInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.renew. Its error is [strictjson.Violations].
+func (in *NodesRenewInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.report. Its error is [strictjson.Violations].
+func (in *NodesReportInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.get. Its error is [strictjson.Violations].
+func (in *NodesGetInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.list. Its error is [strictjson.Violations].
+func (in *NodesListInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.ban. Its error is [strictjson.Violations].
+func (in *NodesBanInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.unban. Its error is [strictjson.Violations].
+func (in *NodesUnbanInput) DecodeStrict(body string, mode strictjson.Mode) error {
+	d := strictjson.NewDecoder(body, mode)
+	in.decode(&d)
+	return d.End()
+}
+
+// DecodeStrict reads the body of nodes.remove. Its error is [strictjson.Violations].
+func (in *NodesRemoveInput) DecodeStrict(body string, mode strictjson.Mode) error {
 	d := strictjson.NewDecoder(body, mode)
 	in.decode(&d)
 	return d.End()
@@ -405,6 +600,318 @@ func (in *EventsWatchInput) decode(d *strictjson.Decoder) {
 	d.Require(seen, 0b1, fieldsOfEventsWatchInput)
 }
 
+// InventoryImportInput is the input of inventory.import.
+type InventoryImportInput struct {
+	TenantID string                             // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID   string                             // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	Machines []InventoryImportInputMachinesItem // 1-100 items
+}
+
+var fieldsOfInventoryImportInput = []string{"tenantId", "poolId", "machines"}
+
+func (in *InventoryImportInput) decode(d *strictjson.Decoder) {
+	*in = InventoryImportInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "machines":
+			d.Field(&seen, 2)
+			for item := d.OpenArray(); item; item = d.NextItem() {
+				in.Machines = append(in.Machines, InventoryImportInputMachinesItem{})
+				in.Machines[len(in.Machines)-1].decode(d)
+			}
+			d.Items(1, 100)
+		default:
+			d.Unknown(fieldsOfInventoryImportInput)
+		}
+	}
+	d.Require(seen, 0b111, fieldsOfInventoryImportInput)
+}
+
+// InventoryImportInputMachinesItem is an item of the field machines.
+type InventoryImportInputMachinesItem struct {
+	MachineID   string                                      // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	Identifiers InventoryImportInputMachinesItemIdentifiers // at least one of its fields
+}
+
+var fieldsOfInventoryImportInputMachinesItem = []string{"machineId", "identifiers"}
+
+func (in *InventoryImportInputMachinesItem) decode(d *strictjson.Decoder) {
+	*in = InventoryImportInputMachinesItem{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "machineId":
+			d.Field(&seen, 0)
+			in.MachineID = decodeMachineID(d)
+		case "identifiers":
+			d.Field(&seen, 1)
+			in.Identifiers.decode(d)
+		default:
+			d.Unknown(fieldsOfInventoryImportInputMachinesItem)
+		}
+	}
+	d.Require(seen, 0b11, fieldsOfInventoryImportInputMachinesItem)
+}
+
+// InventoryImportInputMachinesItemIdentifiers is the field machines.identifiers.
+type InventoryImportInputMachinesItemIdentifiers struct {
+	ProductUUID strictjson.Optional[string] // at most 64 characters; matches ^[0-9A-Fa-f-]{8,64}$
+	Serial      strictjson.Optional[string] // at most 128 characters; matches ^[A-Za-z0-9._:/+-]{1,128}$
+	Macs        []string                    // at most 17 characters; matches ^[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}$; 0-16 items
+	GPUUuids    []string                    // at most 68 characters; matches ^GPU-[0-9A-Fa-f-]{8,64}$; 0-16 items
+}
+
+var fieldsOfInventoryImportInputMachinesItemIdentifiers = []string{"productUuid", "serial", "macs", "gpuUuids"}
+
+func (in *InventoryImportInputMachinesItemIdentifiers) decode(d *strictjson.Decoder) {
+	*in = InventoryImportInputMachinesItemIdentifiers{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "productUuid":
+			d.Field(&seen, 0)
+			in.ProductUUID = strictjson.Some(decodeProductUUID(d))
+		case "serial":
+			d.Field(&seen, 1)
+			in.Serial = strictjson.Some(decodeSerial(d))
+		case "macs":
+			d.Field(&seen, 2)
+			for item := d.OpenArray(); item; item = d.NextItem() {
+				in.Macs = append(in.Macs, decodeMAC(d))
+			}
+			d.Items(0, 16)
+		case "gpuUuids":
+			d.Field(&seen, 3)
+			for item := d.OpenArray(); item; item = d.NextItem() {
+				in.GPUUuids = append(in.GPUUuids, decodeGPUUUID(d))
+			}
+			d.Items(0, 16)
+		default:
+			d.Unknown(fieldsOfInventoryImportInputMachinesItemIdentifiers)
+		}
+	}
+	d.AtLeastOne(seen)
+}
+
+// InventoryListInput is the input of inventory.list.
+type InventoryListInput struct {
+	TenantID string                      // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID   string                      // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	Limit    int64                       // 1-200; default 100
+	Cursor   strictjson.Optional[string] // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+}
+
+var fieldsOfInventoryListInput = []string{"tenantId", "poolId", "limit", "cursor"}
+
+func defaultInventoryListInput() InventoryListInput {
+	return InventoryListInput{Limit: 100}
+}
+
+func (in *InventoryListInput) decode(d *strictjson.Decoder) {
+	*in = defaultInventoryListInput()
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "limit":
+			d.Field(&seen, 2)
+			in.Limit = d.Integer(1, 200)
+		case "cursor":
+			d.Field(&seen, 3)
+			in.Cursor = strictjson.Some(decodeMachineID(d))
+		default:
+			d.Unknown(fieldsOfInventoryListInput)
+		}
+	}
+	d.Require(seen, 0b11, fieldsOfInventoryListInput)
+}
+
+// InventoryRemoveInput is the input of inventory.remove.
+type InventoryRemoveInput struct {
+	TenantID  string // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID    string // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	MachineID string // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+}
+
+var fieldsOfInventoryRemoveInput = []string{"tenantId", "poolId", "machineId"}
+
+func (in *InventoryRemoveInput) decode(d *strictjson.Decoder) {
+	*in = InventoryRemoveInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "machineId":
+			d.Field(&seen, 2)
+			in.MachineID = decodeMachineID(d)
+		default:
+			d.Unknown(fieldsOfInventoryRemoveInput)
+		}
+	}
+	d.Require(seen, 0b111, fieldsOfInventoryRemoveInput)
+}
+
+// JoinRequestsListInput is the input of joinRequests.list.
+type JoinRequestsListInput struct {
+	TenantID     string                      // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID       string                      // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	IncludeEnded bool                        // default false
+	Limit        int64                       // 1-200; default 100
+	Cursor       strictjson.Optional[string] // at most 64 characters; matches ^jr_[0-9a-hjkmnp-tv-z]{26,52}$
+}
+
+var fieldsOfJoinRequestsListInput = []string{"tenantId", "poolId", "includeEnded", "limit", "cursor"}
+
+func defaultJoinRequestsListInput() JoinRequestsListInput {
+	return JoinRequestsListInput{IncludeEnded: false, Limit: 100}
+}
+
+func (in *JoinRequestsListInput) decode(d *strictjson.Decoder) {
+	*in = defaultJoinRequestsListInput()
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "includeEnded":
+			d.Field(&seen, 2)
+			in.IncludeEnded = d.Boolean()
+		case "limit":
+			d.Field(&seen, 3)
+			in.Limit = d.Integer(1, 200)
+		case "cursor":
+			d.Field(&seen, 4)
+			in.Cursor = strictjson.Some(decodeJoinRequestID(d))
+		default:
+			d.Unknown(fieldsOfJoinRequestsListInput)
+		}
+	}
+	d.Require(seen, 0b11, fieldsOfJoinRequestsListInput)
+}
+
+// JoinRequestsGetInput is the input of joinRequests.get.
+type JoinRequestsGetInput struct {
+	TenantID  string // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID    string // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	RequestID string // at most 64 characters; matches ^jr_[0-9a-hjkmnp-tv-z]{26,52}$
+}
+
+var fieldsOfJoinRequestsGetInput = []string{"tenantId", "poolId", "requestId"}
+
+func (in *JoinRequestsGetInput) decode(d *strictjson.Decoder) {
+	*in = JoinRequestsGetInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "requestId":
+			d.Field(&seen, 2)
+			in.RequestID = decodeJoinRequestID(d)
+		default:
+			d.Unknown(fieldsOfJoinRequestsGetInput)
+		}
+	}
+	d.Require(seen, 0b111, fieldsOfJoinRequestsGetInput)
+}
+
+// JoinRequestsApproveInput is the input of joinRequests.approve.
+type JoinRequestsApproveInput struct {
+	TenantID  string                      // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID    string                      // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	RequestID string                      // at most 64 characters; matches ^jr_[0-9a-hjkmnp-tv-z]{26,52}$
+	CSRSha256 string                      // at most 64 characters; matches ^[0-9a-f]{64}$
+	Note      strictjson.Optional[string] // at most 256 characters; matches ^[ -~]{1,256}$
+}
+
+var fieldsOfJoinRequestsApproveInput = []string{"tenantId", "poolId", "requestId", "csrSha256", "note"}
+
+func (in *JoinRequestsApproveInput) decode(d *strictjson.Decoder) {
+	*in = JoinRequestsApproveInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "requestId":
+			d.Field(&seen, 2)
+			in.RequestID = decodeJoinRequestID(d)
+		case "csrSha256":
+			d.Field(&seen, 3)
+			in.CSRSha256 = decodeCSRSha256(d)
+		case "note":
+			d.Field(&seen, 4)
+			in.Note = strictjson.Some(decodeNote(d))
+		default:
+			d.Unknown(fieldsOfJoinRequestsApproveInput)
+		}
+	}
+	d.Require(seen, 0b1111, fieldsOfJoinRequestsApproveInput)
+}
+
+// JoinRequestsDenyInput is the input of joinRequests.deny.
+type JoinRequestsDenyInput struct {
+	TenantID  string                      // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID    string                      // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	RequestID string                      // at most 64 characters; matches ^jr_[0-9a-hjkmnp-tv-z]{26,52}$
+	Note      strictjson.Optional[string] // at most 256 characters; matches ^[ -~]{1,256}$
+}
+
+var fieldsOfJoinRequestsDenyInput = []string{"tenantId", "poolId", "requestId", "note"}
+
+func (in *JoinRequestsDenyInput) decode(d *strictjson.Decoder) {
+	*in = JoinRequestsDenyInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "requestId":
+			d.Field(&seen, 2)
+			in.RequestID = decodeJoinRequestID(d)
+		case "note":
+			d.Field(&seen, 3)
+			in.Note = strictjson.Some(decodeNote(d))
+		default:
+			d.Unknown(fieldsOfJoinRequestsDenyInput)
+		}
+	}
+	d.Require(seen, 0b111, fieldsOfJoinRequestsDenyInput)
+}
+
 // JoinTokensCreateInput is the input of joinTokens.create.
 type JoinTokensCreateInput struct {
 	TenantID       string                                           // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
@@ -564,6 +1071,309 @@ func (in *JoinTokensRevokeInput) decode(d *strictjson.Decoder) {
 		}
 	}
 	d.Require(seen, 0b111, fieldsOfJoinTokensRevokeInput)
+}
+
+// NodesJoinInput is the input of nodes.join.
+type NodesJoinInput struct {
+	CSR    string // at most 8192 characters
+	Claims NodesJoinInputClaims
+}
+
+var fieldsOfNodesJoinInput = []string{"csr", "claims"}
+
+func (in *NodesJoinInput) decode(d *strictjson.Decoder) {
+	*in = NodesJoinInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "csr":
+			d.Field(&seen, 0)
+			in.CSR = decodeNodesJoinInputCSR(d)
+		case "claims":
+			d.Field(&seen, 1)
+			in.Claims.decode(d)
+		default:
+			d.Unknown(fieldsOfNodesJoinInput)
+		}
+	}
+	d.Require(seen, 0b11, fieldsOfNodesJoinInput)
+}
+
+// NodesJoinInputClaims is the field claims.
+type NodesJoinInputClaims struct {
+	ProductUUID strictjson.Optional[string]             // at most 128 characters; matches ^[ -~]{1,128}$
+	Serial      strictjson.Optional[string]             // at most 128 characters; matches ^[ -~]{1,128}$
+	Macs        []string                                // at most 17 characters; matches ^[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}$; 0-64 items
+	GPUUuids    []string                                // at most 68 characters; matches ^GPU-[0-9A-Fa-f-]{8,64}$; 0-64 items
+	Hostname    strictjson.Optional[string]             // at most 253 characters; matches ^[ -~]{1,253}$
+	Environment strictjson.Optional[ClaimedEnvironment] // one of host, kubernetes
+}
+
+var fieldsOfNodesJoinInputClaims = []string{"productUuid", "serial", "macs", "gpuUuids", "hostname", "environment"}
+
+func (in *NodesJoinInputClaims) decode(d *strictjson.Decoder) {
+	*in = NodesJoinInputClaims{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "productUuid":
+			d.Field(&seen, 0)
+			in.ProductUUID = strictjson.Some(decodeClaimedText(d))
+		case "serial":
+			d.Field(&seen, 1)
+			in.Serial = strictjson.Some(decodeClaimedText(d))
+		case "macs":
+			d.Field(&seen, 2)
+			for item := d.OpenArray(); item; item = d.NextItem() {
+				in.Macs = append(in.Macs, decodeMAC(d))
+			}
+			d.Items(0, 64)
+		case "gpuUuids":
+			d.Field(&seen, 3)
+			for item := d.OpenArray(); item; item = d.NextItem() {
+				in.GPUUuids = append(in.GPUUuids, decodeGPUUUID(d))
+			}
+			d.Items(0, 64)
+		case "hostname":
+			d.Field(&seen, 4)
+			in.Hostname = strictjson.Some(decodeClaimedHostname(d))
+		case "environment":
+			d.Field(&seen, 5)
+			in.Environment = strictjson.Some(ClaimedEnvironment(d.OneOf(allClaimedEnvironment)))
+		default:
+			d.Unknown(fieldsOfNodesJoinInputClaims)
+		}
+	}
+}
+
+// NodesConfirmInput is the input of nodes.confirm.
+type NodesConfirmInput struct {
+	AgentVersion strictjson.Optional[string] // at most 64 characters; matches ^[ -~]{1,64}$
+}
+
+var fieldsOfNodesConfirmInput = []string{"agentVersion"}
+
+func (in *NodesConfirmInput) decode(d *strictjson.Decoder) {
+	*in = NodesConfirmInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "agentVersion":
+			d.Field(&seen, 0)
+			in.AgentVersion = strictjson.Some(decodeAgentVersion(d))
+		default:
+			d.Unknown(fieldsOfNodesConfirmInput)
+		}
+	}
+}
+
+// NodesRenewInput is the input of nodes.renew.
+type NodesRenewInput struct {
+	CSR string // at most 8192 characters
+}
+
+var fieldsOfNodesRenewInput = []string{"csr"}
+
+func (in *NodesRenewInput) decode(d *strictjson.Decoder) {
+	*in = NodesRenewInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "csr":
+			d.Field(&seen, 0)
+			in.CSR = decodeNodesRenewInputCSR(d)
+		default:
+			d.Unknown(fieldsOfNodesRenewInput)
+		}
+	}
+	d.Require(seen, 0b1, fieldsOfNodesRenewInput)
+}
+
+// NodesReportInput is the input of nodes.report.
+type NodesReportInput struct {
+	AgentVersion strictjson.Optional[string] // at most 64 characters; matches ^[ -~]{1,64}$
+}
+
+var fieldsOfNodesReportInput = []string{"agentVersion"}
+
+func (in *NodesReportInput) decode(d *strictjson.Decoder) {
+	*in = NodesReportInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "agentVersion":
+			d.Field(&seen, 0)
+			in.AgentVersion = strictjson.Some(decodeAgentVersion(d))
+		default:
+			d.Unknown(fieldsOfNodesReportInput)
+		}
+	}
+}
+
+// NodesGetInput is the input of nodes.get.
+type NodesGetInput struct {
+	TenantID string // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID   string // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	NodeID   string // at most 64 characters; matches ^nd_[0-9a-hjkmnp-tv-z]{26,52}$
+}
+
+var fieldsOfNodesGetInput = []string{"tenantId", "poolId", "nodeId"}
+
+func (in *NodesGetInput) decode(d *strictjson.Decoder) {
+	*in = NodesGetInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "nodeId":
+			d.Field(&seen, 2)
+			in.NodeID = decodeNodeID(d)
+		default:
+			d.Unknown(fieldsOfNodesGetInput)
+		}
+	}
+	d.Require(seen, 0b111, fieldsOfNodesGetInput)
+}
+
+// NodesListInput is the input of nodes.list.
+type NodesListInput struct {
+	TenantID       string                      // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID         string                      // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	IncludeRemoved bool                        // default false
+	Limit          int64                       // 1-200; default 100
+	Cursor         strictjson.Optional[string] // at most 64 characters; matches ^nd_[0-9a-hjkmnp-tv-z]{26,52}$
+}
+
+var fieldsOfNodesListInput = []string{"tenantId", "poolId", "includeRemoved", "limit", "cursor"}
+
+func defaultNodesListInput() NodesListInput {
+	return NodesListInput{IncludeRemoved: false, Limit: 100}
+}
+
+func (in *NodesListInput) decode(d *strictjson.Decoder) {
+	*in = defaultNodesListInput()
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "includeRemoved":
+			d.Field(&seen, 2)
+			in.IncludeRemoved = d.Boolean()
+		case "limit":
+			d.Field(&seen, 3)
+			in.Limit = d.Integer(1, 200)
+		case "cursor":
+			d.Field(&seen, 4)
+			in.Cursor = strictjson.Some(decodeNodeID(d))
+		default:
+			d.Unknown(fieldsOfNodesListInput)
+		}
+	}
+	d.Require(seen, 0b11, fieldsOfNodesListInput)
+}
+
+// NodesBanInput is the input of nodes.ban.
+type NodesBanInput struct {
+	TenantID string                      // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID   string                      // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	NodeID   string                      // at most 64 characters; matches ^nd_[0-9a-hjkmnp-tv-z]{26,52}$
+	Note     strictjson.Optional[string] // at most 256 characters; matches ^[ -~]{1,256}$
+}
+
+var fieldsOfNodesBanInput = []string{"tenantId", "poolId", "nodeId", "note"}
+
+func (in *NodesBanInput) decode(d *strictjson.Decoder) {
+	*in = NodesBanInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "nodeId":
+			d.Field(&seen, 2)
+			in.NodeID = decodeNodeID(d)
+		case "note":
+			d.Field(&seen, 3)
+			in.Note = strictjson.Some(decodeNote(d))
+		default:
+			d.Unknown(fieldsOfNodesBanInput)
+		}
+	}
+	d.Require(seen, 0b111, fieldsOfNodesBanInput)
+}
+
+// NodesUnbanInput is the input of nodes.unban.
+type NodesUnbanInput struct {
+	TenantID string // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID   string // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	NodeID   string // at most 64 characters; matches ^nd_[0-9a-hjkmnp-tv-z]{26,52}$
+}
+
+var fieldsOfNodesUnbanInput = []string{"tenantId", "poolId", "nodeId"}
+
+func (in *NodesUnbanInput) decode(d *strictjson.Decoder) {
+	*in = NodesUnbanInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "nodeId":
+			d.Field(&seen, 2)
+			in.NodeID = decodeNodeID(d)
+		default:
+			d.Unknown(fieldsOfNodesUnbanInput)
+		}
+	}
+	d.Require(seen, 0b111, fieldsOfNodesUnbanInput)
+}
+
+// NodesRemoveInput is the input of nodes.remove.
+type NodesRemoveInput struct {
+	TenantID string // at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$
+	PoolID   string // at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$
+	NodeID   string // at most 64 characters; matches ^nd_[0-9a-hjkmnp-tv-z]{26,52}$
+}
+
+var fieldsOfNodesRemoveInput = []string{"tenantId", "poolId", "nodeId"}
+
+func (in *NodesRemoveInput) decode(d *strictjson.Decoder) {
+	*in = NodesRemoveInput{}
+	var seen uint64
+	for more := d.Open(); more; more = d.Next() {
+		switch d.Name() {
+		case "tenantId":
+			d.Field(&seen, 0)
+			in.TenantID = decodeTenantID(d)
+		case "poolId":
+			d.Field(&seen, 1)
+			in.PoolID = decodePoolID(d)
+		case "nodeId":
+			d.Field(&seen, 2)
+			in.NodeID = decodeNodeID(d)
+		default:
+			d.Unknown(fieldsOfNodesRemoveInput)
+		}
+	}
+	d.Require(seen, 0b111, fieldsOfNodesRemoveInput)
 }
 
 // PoolsCreateInput is the input of pools.create.

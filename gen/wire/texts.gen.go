@@ -19,6 +19,8 @@ var (
 	inProductUUID    = strictjson.ClassOf("0-9A-Fa-f-")
 	inSerial         = strictjson.ClassOf("+.-:A-Z_a-z-")
 	inMAC            = strictjson.ClassOf("0-9A-Fa-f")
+	inCSRSha256      = strictjson.ClassOf("0-9a-f")
+	inNote           = strictjson.ClassOf(" -,.-~-")
 )
 
 // MatchTenantID reports whether s holds its limits: at most 128 characters; matches ^[A-Za-z0-9._:-]{1,128}$.
@@ -157,6 +159,24 @@ func decodeEventCursor(d *strictjson.Decoder) string {
 	return s
 }
 
+// MatchMachineID reports whether s holds its limits: at most 128 characters; matches ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$.
+func MatchMachineID(s string) bool {
+	return len(s) >= 1 && len(s) <= 128 &&
+		inIdentity.All(s[:1]) &&
+		inTenantID.All(s[1:])
+}
+
+func decodeMachineID(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 128 && utf8.RuneCountInString(s) > 128 {
+		d.Fail(strictjson.RuleLength, "must be at most 128 characters")
+	}
+	if !MatchMachineID(s) {
+		d.Fail(strictjson.RulePattern, "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")
+	}
+	return s
+}
+
 // MatchProductUUID reports whether s holds its limits: at most 64 characters; matches ^[0-9A-Fa-f-]{8,64}$.
 func MatchProductUUID(s string) bool {
 	return len(s) >= 8 && len(s) <= 64 &&
@@ -239,6 +259,60 @@ func decodeGPUUUID(d *strictjson.Decoder) string {
 	return s
 }
 
+// MatchJoinRequestID reports whether s holds its limits: at most 64 characters; matches ^jr_[0-9a-hjkmnp-tv-z]{26,52}$.
+func MatchJoinRequestID(s string) bool {
+	return len(s) >= 29 && len(s) <= 55 &&
+		s[0] == 'j' &&
+		s[1] == 'r' &&
+		s[2] == '_' &&
+		inAPIKeyID.All(s[3:])
+}
+
+func decodeJoinRequestID(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 64 && utf8.RuneCountInString(s) > 64 {
+		d.Fail(strictjson.RuleLength, "must be at most 64 characters")
+	}
+	if !MatchJoinRequestID(s) {
+		d.Fail(strictjson.RulePattern, "must match ^jr_[0-9a-hjkmnp-tv-z]{26,52}$")
+	}
+	return s
+}
+
+// MatchCSRSha256 reports whether s holds its limits: at most 64 characters; matches ^[0-9a-f]{64}$.
+func MatchCSRSha256(s string) bool {
+	return len(s) == 64 &&
+		inCSRSha256.All(s[:64])
+}
+
+func decodeCSRSha256(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 64 && utf8.RuneCountInString(s) > 64 {
+		d.Fail(strictjson.RuleLength, "must be at most 64 characters")
+	}
+	if !MatchCSRSha256(s) {
+		d.Fail(strictjson.RulePattern, "must match ^[0-9a-f]{64}$")
+	}
+	return s
+}
+
+// MatchNote reports whether s holds its limits: at most 256 characters; matches ^[ -~]{1,256}$.
+func MatchNote(s string) bool {
+	return len(s) >= 1 && len(s) <= 256 &&
+		inNote.All(s[:])
+}
+
+func decodeNote(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 256 && utf8.RuneCountInString(s) > 256 {
+		d.Fail(strictjson.RuleLength, "must be at most 256 characters")
+	}
+	if !MatchNote(s) {
+		d.Fail(strictjson.RulePattern, "must match ^[ -~]{1,256}$")
+	}
+	return s
+}
+
 // MatchJoinTokenID reports whether s holds its limits: at most 64 characters; matches ^jt_[0-9a-hjkmnp-tv-z]{26,52}$.
 func MatchJoinTokenID(s string) bool {
 	return len(s) >= 29 && len(s) <= 55 &&
@@ -255,6 +329,93 @@ func decodeJoinTokenID(d *strictjson.Decoder) string {
 	}
 	if !MatchJoinTokenID(s) {
 		d.Fail(strictjson.RulePattern, "must match ^jt_[0-9a-hjkmnp-tv-z]{26,52}$")
+	}
+	return s
+}
+
+func decodeNodesJoinInputCSR(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 8192 && utf8.RuneCountInString(s) > 8192 {
+		d.Fail(strictjson.RuleLength, "must be at most 8192 characters")
+	}
+	return s
+}
+
+// MatchClaimedText reports whether s holds its limits: at most 128 characters; matches ^[ -~]{1,128}$.
+func MatchClaimedText(s string) bool {
+	return len(s) >= 1 && len(s) <= 128 &&
+		inNote.All(s[:])
+}
+
+func decodeClaimedText(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 128 && utf8.RuneCountInString(s) > 128 {
+		d.Fail(strictjson.RuleLength, "must be at most 128 characters")
+	}
+	if !MatchClaimedText(s) {
+		d.Fail(strictjson.RulePattern, "must match ^[ -~]{1,128}$")
+	}
+	return s
+}
+
+// MatchClaimedHostname reports whether s holds its limits: at most 253 characters; matches ^[ -~]{1,253}$.
+func MatchClaimedHostname(s string) bool {
+	return len(s) >= 1 && len(s) <= 253 &&
+		inNote.All(s[:])
+}
+
+func decodeClaimedHostname(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 253 && utf8.RuneCountInString(s) > 253 {
+		d.Fail(strictjson.RuleLength, "must be at most 253 characters")
+	}
+	if !MatchClaimedHostname(s) {
+		d.Fail(strictjson.RulePattern, "must match ^[ -~]{1,253}$")
+	}
+	return s
+}
+
+// MatchAgentVersion reports whether s holds its limits: at most 64 characters; matches ^[ -~]{1,64}$.
+func MatchAgentVersion(s string) bool {
+	return len(s) >= 1 && len(s) <= 64 &&
+		inNote.All(s[:])
+}
+
+func decodeAgentVersion(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 64 && utf8.RuneCountInString(s) > 64 {
+		d.Fail(strictjson.RuleLength, "must be at most 64 characters")
+	}
+	if !MatchAgentVersion(s) {
+		d.Fail(strictjson.RulePattern, "must match ^[ -~]{1,64}$")
+	}
+	return s
+}
+
+func decodeNodesRenewInputCSR(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 8192 && utf8.RuneCountInString(s) > 8192 {
+		d.Fail(strictjson.RuleLength, "must be at most 8192 characters")
+	}
+	return s
+}
+
+// MatchNodeID reports whether s holds its limits: at most 64 characters; matches ^nd_[0-9a-hjkmnp-tv-z]{26,52}$.
+func MatchNodeID(s string) bool {
+	return len(s) >= 29 && len(s) <= 55 &&
+		s[0] == 'n' &&
+		s[1] == 'd' &&
+		s[2] == '_' &&
+		inAPIKeyID.All(s[3:])
+}
+
+func decodeNodeID(d *strictjson.Decoder) string {
+	s := d.String()
+	if len(s) > 64 && utf8.RuneCountInString(s) > 64 {
+		d.Fail(strictjson.RuleLength, "must be at most 64 characters")
+	}
+	if !MatchNodeID(s) {
+		d.Fail(strictjson.RulePattern, "must match ^nd_[0-9a-hjkmnp-tv-z]{26,52}$")
 	}
 	return s
 }

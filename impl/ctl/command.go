@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bettercompute/bettercompute/gen/cli"
@@ -138,7 +139,11 @@ func (p *program) dial(c *cobra.Command) (*client.Client, error) {
 	if server == "" {
 		server = defaultServer
 	}
-	options := append([]client.Option{client.WithUserAgent("bcctl/" + version())}, p.client...)
+	trust, err := p.trust()
+	if err != nil {
+		return nil, misuse(c, "%v", err)
+	}
+	options := slices.Concat([]client.Option{client.WithUserAgent("bcctl/" + version())}, trust, p.client)
 	sdk, err := client.New(server, options...)
 	if err != nil {
 		return nil, misuse(c, "%v", err)

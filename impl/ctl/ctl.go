@@ -46,6 +46,7 @@ type program struct {
 	client []client.Option // beside those that the flags give
 
 	server  string
+	caFile  string
 	keyFile string
 	format  string
 	hasKey  bool // calls carry a key
@@ -63,7 +64,7 @@ func (p *program) root() *cobra.Command {
 		Use:   "bcctl",
 		Short: "The command line of Better Compute",
 		Long: wrap("bcctl calls the methods of a Better Compute server: one command for each method, one flag for each field.\n\n"+
-			"The server is --server or "+envServer+", and "+defaultServer+" without either. The API key is the content of --key-file, or "+envKey+"; it is never an argument, since others can read those.\n\n"+
+			"The server is --server or "+envServer+", and "+defaultServer+" without either. With --ca-file or "+envCAFile+" it must show a certificate of that file; otherwise one that the system trusts. The API key is the content of --key-file, or "+envKey+"; it is never an argument, since others can read those.\n\n"+
 			"It exits with 0 when it is done, 1 when it was refused, 2 when the command cannot be sent as it is, and 3 when no answer came.", helpWidth),
 		SilenceErrors:              true,
 		SilenceUsage:               true,
@@ -76,6 +77,7 @@ func (p *program) root() *cobra.Command {
 	root.SetErr(p.stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.server, "server", "", "URL of the server")
+	flags.StringVar(&p.caFile, "ca-file", "", "PEM file with the only certificates to trust, such as ca.pem of the server's data folder")
 	flags.StringVar(&p.keyFile, "key-file", "", "file that holds the API key")
 	flags.StringVarP(&p.format, "output", "o", formatTable, "form of the answer: table, json or yaml")
 	complete(root, "output", formats)

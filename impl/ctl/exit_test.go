@@ -25,6 +25,7 @@ func TestExitCodes(t *testing.T) {
 		{"done", ok(`{"site":{}}`), 0, ""},
 		{"violations", problem(400, invalid), 1, "INVALID_INPUT: the input breaks the rules\n  expect.mac: must match ^x$ (pattern)\n  (body): needs\\x1b[31m one (at-least-one)\n  request id: req_1\n"},
 		{"refused", problem(404, `{"code":"NOT_FOUND","detail":"there is no such site","requestId":"req_2"}`), 1, "NOT_FOUND: there is no such site\n  request id: req_2\n"},
+		{"reason", problem(403, `{"code":"PERMISSION_DENIED","reason":"node_banned","detail":"d"}`), 1, "PERMISSION_DENIED (node_banned): d\n"},
 		{"no key", problem(401, `{"code":"UNAUTHENTICATED","detail":"d"}`), 1, "UNAUTHENTICATED: d\n  no key was given: use --key-file or BCCTL_KEY\n"},
 		{"unavailable is an answer", problem(503, `{"code":"UNAVAILABLE","detail":"d"}`), 1, "UNAVAILABLE: d\n"},
 		{"a proxy's page", answer{502, "text/html", "<h1>Bad gateway</h1>", nil}, 1, "HTTP 502 Bad Gateway: Bad gateway\n"},

@@ -95,6 +95,9 @@ func (p *program) reportRefused(e *client.Error) {
 	if name == "" {
 		name = fmt.Sprintf("HTTP %d %s", e.Status, e.Title)
 	}
+	if e.Reason != "" {
+		name += " (" + string(e.Reason) + ")"
+	}
 	p.say("%s", strings.TrimSuffix(name+": "+e.Detail, ": "))
 	for _, v := range e.Violations {
 		field := v.Field

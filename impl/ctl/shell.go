@@ -57,6 +57,9 @@ func (p *program) revokeCommand(c *cobra.Command, g cli.Group, m cli.Method, bod
 			if p.server != "" {
 				args = append(args, "--server", p.server)
 			}
+			if p.caFile != "" {
+				args = append(args, "--ca-file", p.caFile)
+			}
 			if p.keyFile != "" {
 				args = append(args, "--key-file", p.keyFile)
 			}

@@ -14,6 +14,7 @@ import (
 // violations are told to the caller; its cause is for the log alone.
 type Error struct {
 	Code       problem.Code
+	Reason     problem.Reason // why a machine is refused; empty for anybody else
 	Detail     string
 	Violations strictjson.Violations
 	RetryAfter time.Duration // zero: the caller is told nothing about when
@@ -40,9 +41,22 @@ func InvalidInput(violations ...strictjson.Violation) *Error {
 	return &Error{Code: problem.InvalidInput, Detail: "the input breaks the rules of this method", Violations: violations}
 }
 
-// Unauthenticated refuses a bearer. It has one text, whatever was wrong.
-func Unauthenticated() *Error {
-	return &Error{Code: problem.Unauthenticated, Detail: "a valid API key is needed as bearer"}
+// What a caller shows in place of which UNAUTHENTICATED is answered.
+const (
+	APIKey          = "a valid API key is needed as bearer"
+	JoinToken       = "a valid join token is needed as bearer"
+	NodeCertificate = "a valid client certificate of a node is needed"
+)
+
+// Unauthenticated refuses a credential. It has one text for each kind of them,
+// whatever was wrong.
+func Unauthenticated(needed string) *Error {
+	return &Error{Code: problem.Unauthenticated, Detail: needed}
+}
+
+// Refused refuses a machine, which is told why.
+func Refused(reason problem.Reason) *Error {
+	return &Error{Code: reason.Code(), Reason: reason, Detail: "the machine is refused: " + string(reason)}
 }
 
 // PermissionDenied refuses an action to a caller who may know of the resource.

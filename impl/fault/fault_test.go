@@ -68,7 +68,7 @@ func TestErrors_SayEnoughForTheLog(t *testing.T) {
 	if after := fault.RateLimited("x", 3*time.Second).RetryAfter; after != 3*time.Second {
 		t.Errorf("retry after %v", after)
 	}
-	if a, b := fault.Unauthenticated().Error(), fault.Unauthenticated().Error(); a != b {
+	if a, b := fault.Unauthenticated(fault.APIKey).Error(), fault.Unauthenticated(fault.APIKey).Error(); a != b {
 		t.Errorf("two texts for one answer: %q and %q", a, b)
 	}
 }

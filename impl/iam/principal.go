@@ -49,11 +49,11 @@ type KeyReader interface {
 func Authenticate(ctx context.Context, keys KeyReader, authorization string) (Principal, error) {
 	scheme, text, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return Principal{}, fault.Unauthenticated()
+		return Principal{}, fault.Unauthenticated(fault.APIKey)
 	}
 	id, hash, ok := bearer.Parse(bearer.APIKey, strings.TrimLeft(text, " "))
 	if !ok {
-		return Principal{}, fault.Unauthenticated()
+		return Principal{}, fault.Unauthenticated(fault.APIKey)
 	}
 	key, err := keys.APIKey(ctx, id)
 	if fault.Is(err, problem.NotFound) {
@@ -62,7 +62,7 @@ func Authenticate(ctx context.Context, keys KeyReader, authorization string) (Pr
 		return Principal{}, err
 	}
 	if !hash.Equal(key.SecretSHA256) || key.RevokedAt != nil {
-		return Principal{}, fault.Unauthenticated()
+		return Principal{}, fault.Unauthenticated(fault.APIKey)
 	}
 	return Principal{Tenant: key.TenantID, Name: key.Identity, Role: key.Role, PoolID: key.PoolID, KeyID: key.ID}, nil
 }

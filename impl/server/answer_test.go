@@ -104,13 +104,14 @@ func as[T any](t testing.TB, a answer) (out T) {
 
 // A refusal is an RFC 9457 problem.
 type refusal struct {
-	Type      string       `json:"type"`
-	Title     string       `json:"title"`
-	Status    int          `json:"status"`
-	Code      problem.Code `json:"code"`
-	Detail    string       `json:"detail"`
-	RequestID string       `json:"requestId"`
-	Errors    []violation  `json:"errors"`
+	Type      string         `json:"type"`
+	Title     string         `json:"title"`
+	Status    int            `json:"status"`
+	Code      problem.Code   `json:"code"`
+	Reason    problem.Reason `json:"reason"`
+	Detail    string         `json:"detail"`
+	RequestID string         `json:"requestId"`
+	Errors    []violation    `json:"errors"`
 }
 
 type violation struct{ Field, Rule, Message string }
@@ -131,7 +132,8 @@ func (a answer) refused(t testing.TB, code problem.Code) (r refusal) {
 		t.Errorf("status %d, want %s: %s", a.status, code, a.body)
 	}
 	if r.Type != "urn:bettercompute:problem:"+string(code) || r.Title != code.Title() || r.Detail == "" ||
-		r.RequestID == "" || r.RequestID != a.header.Get("X-Request-Id") || len(r.Errors) > 0 != (code == problem.InvalidInput) {
+		r.RequestID == "" || r.RequestID != a.header.Get("X-Request-Id") || len(r.Errors) > 0 != (code == problem.InvalidInput) ||
+		r.Reason != "" && r.Reason.Code() != code {
 		t.Errorf("the problem is not whole: %s", a.body)
 	}
 	for _, v := range r.Errors {
@@ -143,6 +145,14 @@ func (a answer) refused(t testing.TB, code problem.Code) (r refusal) {
 		t.Errorf("Cache-Control is %q", a.header.Get("Cache-Control"))
 	}
 	return r
+}
+
+// refusedFor checks that an answer refuses a machine for this reason.
+func (a answer) refusedFor(t testing.TB, reason problem.Reason) {
+	t.Helper()
+	if r := a.refused(t, reason.Code()); r.Reason != reason {
+		t.Errorf("the reason is %q, want %s", r.Reason, reason)
+	}
 }
 
 // violates checks that an answer is INVALID_INPUT for exactly this field and rule.

@@ -4,36 +4,84 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bettercompute/bettercompute/gen/api"
 	"github.com/bettercompute/bettercompute/gen/contract"
 	"github.com/bettercompute/bettercompute/gen/problem"
+	"github.com/bettercompute/bettercompute/impl/store/storetest"
 )
 
 // beyondTheTable are the rules of a violation that no decoder finds.
 var beyondTheTable = map[string]bool{
-	problem.RulePlaceholder: true, problem.RuleUnsupported: true, problem.RuleOwner: true, problem.RuleGrant: true,
+	problem.RulePlaceholder: true, problem.RuleUnsupported: true, problem.RuleOwner: true, problem.RuleGrant: true, problem.RuleCSR: true,
+}
+
+// beyond reports whether a violation is of a rule that no decoder knows. What
+// stands in two machines of an import is one.
+func beyond(c contract.Case, v violation) bool {
+	return beyondTheTable[v.Rule] || c.Operation == "inventory.import" && strings.HasPrefix(v.Field, "machines[") &&
+		slices.Contains([]string{problem.RuleDuplicate, problem.RuleAtLeastOne}, v.Rule)
+}
+
+// A shower shows what a method takes: a key that may do everything, a join
+// token, or the certificate of a node.
+type shower struct {
+	*running
+	token string
+	node  *node
+}
+
+func (s *running) shower(t testing.TB) shower {
+	t.Helper()
+	token, _ := s.bearerOf(t, s.key(t, "acme/ops", "tenant-admin"), object{"maxUses": 10000})
+	return shower{s, token, s.admitted(t, token, newMachine(t, nil))}
+}
+
+// as builds the call of a method and names the client that sends it.
+func (s shower) as(t testing.TB, credential api.Credential, path string, body []byte) (*http.Client, *http.Request) {
+	t.Helper()
+	client, key := s.client, s.admin
+	switch credential {
+	case api.CredentialJoinToken:
+		key = s.token
+	case api.CredentialNodeCertificate:
+		client, key = s.node.client, ""
+	}
+	request := s.request(t, key, "", body)
+	request.URL.Path = path
+	return client, request
 }
 
 // TestContract_OverHTTP sends every body of the corpus to a running server,
-// with a key that may do everything, and holds the answer against it.
+// with what its method takes, and holds the answer against it. What is refused
+// never comes to a database, so one of them is enough for that.
 func TestContract_OverHTTP(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *running) {
-		s.withPools(t)
+	credentials := map[string]api.Credential{}
+	for _, m := range api.Methods {
+		credentials[m.Path] = m.Credential
+	}
+	storetest.EachKind(t, func(t *testing.T, kind storetest.Kind) {
+		s := startTLS(t, kind).withPools(t).shower(t)
 		accepted, refused, operations := 0, 0, map[string]bool{}
 		for _, c := range contract.Cases() {
-			request := s.request(t, s.admin, "", c.Bytes())
-			request.URL.Path = c.Path
-			a := s.head(t, request)
 			operations[c.Operation] = true
 			if c.Accept {
 				accepted++
-				acceptable(t, c, a)
+			} else if refused++; kind != storetest.SQLite {
 				continue
 			}
-			refused++
+			client, request := s.as(t, credentials[c.Path], c.Path, c.Bytes())
+			a := s.head(t, client, request)
+			if c.Accept {
+				if acceptable(t, c, a); strings.HasSuffix(c.Name, "//example") && credentials[c.Path] != api.CredentialAPIKey && a.status != http.StatusOK {
+					t.Errorf("%s: %d %s", c.Name, a.status, a.body)
+				}
+				continue
+			}
 			r := a.refused(t, problem.Code(c.Code))
 			switch {
 			case a.status != c.Status:
@@ -42,7 +90,7 @@ func TestContract_OverHTTP(t *testing.T) {
 				t.Errorf("%s: violations %+v, want %s at %q", c.Name, r.Errors, c.Rule, c.Field)
 			}
 		}
-		if len(operations) != len(api.Methods) || accepted < 500 || refused < 4000 {
+		if len(operations) != len(api.Methods) || accepted < 1000 || refused < 8000 {
 			t.Errorf("the corpus has %d bodies to accept and %d to refuse, for %d operations", accepted, refused, len(operations))
 		}
 	})
@@ -60,7 +108,7 @@ func acceptable(t *testing.T, c contract.Case, a answer) {
 		}
 	case http.StatusBadRequest:
 		for _, v := range a.refused(t, problem.InvalidInput).Errors {
-			if !beyondTheTable[v.Rule] {
+			if !beyond(c, v) {
 				t.Errorf("%s: refused for %+v", c.Name, v)
 			}
 		}
@@ -70,11 +118,11 @@ func acceptable(t *testing.T, c contract.Case, a answer) {
 }
 
 // head is do for an answer that may be a stream: that is left at once.
-func (s *running) head(t testing.TB, request *http.Request) answer {
+func (s *running) head(t testing.TB, client *http.Client, request *http.Request) answer {
 	t.Helper()
 	ctx, leave := context.WithCancel(request.Context())
 	defer leave()
-	response, err := s.client.Do(request.WithContext(ctx))
+	response, err := client.Do(request.WithContext(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,67 +56,102 @@ func operations(t testing.TB) (list []operation) {
 	return list
 }
 
-// without are calls that lack something: what, and the key.
-func (s *running) without(t *testing.T, op operation) map[string]string {
+// A lack is a call that is not allowed: who sends it, with which key, and what
+// becomes of it.
+type lack struct {
+	client *http.Client
+	key    string
+	want   problem.Code
+}
+
+// lacks are what calls can lack, by the credential of their method and what it is.
+func (s shower) lacks(t *testing.T) map[api.Credential]map[string]lack {
 	t.Helper()
+	const no = problem.Unauthenticated
 	revoked := s.apiKey(t, "acme/old", "tenant-admin")
 	s.revokeKey(t, "acme", revoked.APIKey.ID)
-	keys := map[string]string{
-		"no bearer":             "",
-		"a malformed one":       "bck_ak_" + x26 + ".nonsense",
-		"an unknown one":        forged("bck_", "ak_"+x26),
-		"a revoked one":         *revoked.Key,
-		"a foreign admin":       s.key(t, "globex/ops", "tenant-admin"),
-		"a foreign pool's":      s.key(t, "globex/bot", "pool-operator", "lab"),
-		"one without the right": s.key(t, "acme/eve", "pool-auditor"),
+	ops := s.key(t, "acme/ops", "tenant-admin")
+	ended, id := s.bearerOf(t, ops, nil)
+	banned, removed := s.confirmed(t, ended, newMachine(t, nil)), s.confirmed(t, ended, newMachine(t, nil))
+	as[api.NodesBanOutput](t, s.call(t, ops, "nodes.ban", banned.id()))
+	as[api.NodesRemoveOutput](t, s.call(t, ops, "nodes.remove", removed.id()))
+	as[api.JoinTokensRevokeOutput](t, s.call(t, ops, "joinTokens.revoke", object{"tenantId": "acme", "poolId": "lab", "tokenId": id}))
+	return map[api.Credential]map[string]lack{
+		api.CredentialAPIKey: {
+			"no bearer":                  {s.client, "", no},
+			"a malformed one":            {s.client, "bck_ak_" + x26 + ".nonsense", no},
+			"an unknown one":             {s.client, forged("bck_", "ak_"+x26), no},
+			"a revoked one":              {s.client, *revoked.Key, no},
+			"a join token":               {s.client, s.token, no},
+			"a node's certificate":       {s.node.client, "", no},
+			"a foreign admin":            {s.client, s.key(t, "globex/ops", "tenant-admin"), problem.NotFound},
+			"a foreign pool's":           {s.client, s.key(t, "globex/bot", "pool-operator", "lab"), problem.NotFound},
+			"one without the right":      {s.client, s.key(t, "acme/eve", "pool-auditor"), problem.PermissionDenied},
+			"one of another pool's bots": {s.client, s.key(t, "acme/bot", "pool-auditor", "yard"), problem.PermissionDenied},
+		},
+		api.CredentialJoinToken: {
+			"no bearer":            {s.client, "", no},
+			"a malformed one":      {s.client, "bcjt_jt_" + x26 + ".nonsense", no},
+			"an unknown one":       {s.client, forged("bcjt_", "jt_"+x26), no},
+			"a revoked one":        {s.client, ended, no},
+			"an admin's key":       {s.client, s.admin, no},
+			"a node's certificate": {s.node.client, "", no},
+		},
+		api.CredentialNodeCertificate: {
+			"no certificate": {s.client, "", no},
+			"an admin's key": {s.client, s.admin, no},
+			"a join token":   {s.client, s.token, no},
+			"a foreign one":  {s.showing(t, selfSigned(t)), "", no},
+			"a removed one":  {removed.client, "", no},
+			"a banned one":   {banned.client, "", problem.PermissionDenied},
+		},
 	}
-	if slices.Contains([]string{"compute:pools:read", "compute:join-tokens:read", "compute:events:read"}, op.action) {
-		// Every role may read in its pool; this one has another.
-		keys["one without the right"] = s.key(t, "acme/bot", "pool-auditor", "yard")
-	}
-	return keys
+}
+
+// everybodyReads are the actions that every role has in its own pool.
+var everybodyReads = []string{
+	"compute:pools:read", "compute:join-tokens:read", "compute:events:read", "compute:nodes:read", "compute:inventory:read",
 }
 
 // TestCoverage_EveryOperationNeedsARight calls every operation of the document
 // with the example of its page and without the right to it.
 func TestCoverage_EveryOperationNeedsARight(t *testing.T) {
 	t.Parallel()
-	hidden := map[string]bool{}
+	methods := map[string]*api.Method{}
 	for _, m := range api.Methods {
-		hidden[m.Path] = m.Hidden
+		methods[m.Path] = m
 	}
-	each(t, func(t *testing.T, s *running) {
-		s.withPools(t)
+	eachTLS(t, func(t *testing.T, running *running) {
+		s := running.withPools(t).shower(t)
+		lacks := s.lacks(t)
 		before := s.tables(t)
 		served := map[string]bool{} // operations that answered without a right
 		for _, op := range operations(t) {
-			for what, key := range s.without(t, op) {
-				request := s.request(t, key, "", []byte(op.request))
+			m := methods[op.path]
+			for what, lack := range lacks[m.Credential] {
+				if what == "one without the right" && slices.Contains(everybodyReads, op.action) {
+					continue
+				}
+				request := s.request(t, lack.key, "", []byte(op.request))
 				request.URL.Path = op.path
-				a := s.do(t, request)
+				a := s.by(t, lack.client, request)
 				if a.status == http.StatusOK {
 					served[op.id] = true
 				}
 				if _, ok := unguarded[op.id]; ok {
 					continue
 				}
-				want := problem.Unauthenticated
-				switch what {
-				case "one without the right":
-					want = problem.PermissionDenied
-				case "a foreign admin", "a foreign pool's":
-					if want = problem.PermissionDenied; hidden[op.path] {
-						want = problem.NotFound
-					}
+				if lack.want == problem.NotFound && !m.Hidden {
+					lack.want = problem.PermissionDenied
 				}
-				t.Run(op.id+" with "+what, func(t *testing.T) { a.refused(t, want) })
+				t.Run(op.id+" with "+what, func(t *testing.T) { a.refused(t, lack.want) })
 			}
 		}
 		for _, id := range surplus(unguarded, served) {
 			t.Errorf("unguarded has %s, which is gone or needs a right by now: take it out", id)
 		}
 		for table, rows := range s.tables(t) {
-			if !slices.Contains([]string{"api_keys", "events", "event_position", "leases", "decisions", "denials"}, table) && !slices.Equal(rows, before[table]) {
+			if !ofTheServer(table) && table != "events" && table != "event_position" && !slices.Equal(rows, before[table]) {
 				t.Errorf("%s was changed: %v, before: %v", table, rows, before[table])
 			}
 		}

@@ -18,25 +18,44 @@ type denials struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	counts map[store.Denial]int64
-	lost   int64 // refusals beyond maxDenials kinds
+	counts map[store.Denial]*tally // by denials without count and address
+	lost   int64                   // refusals beyond maxDenials kinds
+}
+
+// A tally is how often something was refused, and to whom at last.
+type tally struct {
+	count   int64
+	address string
 }
 
 func (d *denials) add(denial store.Denial) {
+	address := denial.SourceAddress
+	denial.SourceAddress = ""
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, known := d.counts[denial]; !known && len(d.counts) >= maxDenials {
-		d.lost++
+	d.addLocked(denial, tally{1, address})
+}
+
+func (d *denials) addLocked(denial store.Denial, more tally) {
+	t := d.counts[denial]
+	switch {
+	case t != nil:
+	case len(d.counts) >= maxDenials:
+		d.lost += more.count
 		return
+	default:
+		t = &tally{}
+		d.counts[denial] = t
 	}
-	d.counts[denial]++
+	t.count += more.count
+	t.address = more.address
 }
 
 // flush writes the counts. What cannot be written is kept for the next time.
 func (d *denials) flush(ctx context.Context) error {
 	d.mu.Lock()
 	counts, lost := d.counts, d.lost
-	d.counts, d.lost = map[store.Denial]int64{}, 0
+	d.counts, d.lost = map[store.Denial]*tally{}, 0
 	d.mu.Unlock()
 	if lost > 0 {
 		d.log.WarnContext(ctx, "refusals were of too many kinds to be recorded", "count", lost)
@@ -45,8 +64,8 @@ func (d *denials) flush(ctx context.Context) error {
 		return nil
 	}
 	var rows []store.Denial
-	for denial, count := range counts {
-		denial.Count = count
+	for denial, t := range counts {
+		denial.Count, denial.SourceAddress = t.count, t.address
 		rows = append(rows, denial)
 	}
 	err := d.db.RecordDenials(ctx, rows)
@@ -55,10 +74,8 @@ func (d *denials) flush(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for denial, count := range counts {
-		if len(d.counts) < maxDenials {
-			d.counts[denial] += count
-		}
+	for denial, t := range counts {
+		d.addLocked(denial, *t)
 	}
 	return err
 }

@@ -30,6 +30,12 @@ func (e *evidence) secret(bearer string) {
 	e.secrets = append(e.secrets, bearer)
 }
 
+// privateKey records a P-256 key in PKCS#8.
+func (e *evidence) privateKey(der []byte) {
+	const head = 36 // bytes that are the same in all of them
+	e.secret("ca." + string(der[head:]))
+}
+
 // open begins a file of evidence.
 func (e *evidence) open(t testing.TB, what string) *evidenceFile {
 	t.Helper()

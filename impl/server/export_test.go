@@ -38,3 +38,8 @@ const MaxDenials = maxDenials
 
 // SetBodyTimeout sets how long a body may take before its sender is asked for again.
 func (s *Server) SetBodyTimeout(limit time.Duration) { s.timeouts.body = limit }
+
+// AddressOf is where a call comes from, for joins under these limits.
+func AddressOf(limits JoinLimits, r *http.Request) string {
+	return newJoinLimits(limits, time.Now).address(r)
+}

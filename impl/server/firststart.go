@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/bettercompute/bettercompute/gen/policy"
 	"github.com/bettercompute/bettercompute/impl/bearer"
 	"github.com/bettercompute/bettercompute/impl/ids"
+	"github.com/bettercompute/bettercompute/impl/keyring"
 	"github.com/bettercompute/bettercompute/impl/store"
 )
 
@@ -21,9 +21,14 @@ import (
 const adminKeyFile = "admin.key"
 
 // OpenMigrated opens the database of a configuration and brings it up to date.
-// On an empty one it creates the platform's admin key: the file first, then
-// its hash under the migration lock. Of several replicas one does that.
+// On an empty one it creates what it needs first: the seal key of an embedded
+// one, the CA, and the platform's admin key. Each file is there before the row
+// that belongs to it, which is written under the migration lock. Of several
+// replicas one does that.
 func OpenMigrated(ctx context.Context, config Config) (*store.DB, error) {
+	if err := config.checkKeys(); err != nil {
+		return nil, err
+	}
 	if config.Data == "" {
 		return nil, fmt.Errorf("%w: --data must name a folder", ErrConfig)
 	}
@@ -34,29 +39,64 @@ func OpenMigrated(ctx context.Context, config Config) (*store.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: --db: %w", ErrConfig, err)
 	}
-	file := filepath.Join(config.Data, adminKeyFile)
-	key := "" // what became of it
-	err = db.Migrate(ctx, func(ctx context.Context, tx *store.Tx) error {
-		admin, made, err := adminKey(file, tx.Now())
-		if err != nil {
-			return err
-		}
-		if key = "created"; !made {
-			key = "taken from its file"
-		}
-		if _, err = tx.CreateAPIKey(ctx, admin); err != nil && made {
-			err = errors.Join(err, os.Remove(file))
-		}
-		return err
-	})
-	if err != nil {
-		// Where only the commit broke off, the file stays: the database may have the key.
+	first := firstStart{config: &config}
+	if err := db.Migrate(ctx, first.make); err != nil {
+		// Where only the commit broke off, the files stay: the database may have what is in them.
 		return nil, errors.Join(err, db.Close())
 	}
-	if key != "" {
-		config.Log.Info("the platform's admin key was "+key, "file", file)
+	for _, n := range first.notes {
+		config.Log.Info(n.what, "file", n.file)
 	}
 	return db, nil
+}
+
+// A firstStart is what one start made.
+type firstStart struct {
+	config *Config
+	files  []string // that were not there before
+	notes  []note   // to be told once it is committed
+}
+
+type note struct{ what, file string }
+
+// make makes what is missing. Where that fails nothing of it stays.
+func (f *firstStart) make(ctx context.Context, tx *store.Tx) (err error) {
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, file := range f.files {
+			err = errors.Join(err, os.Remove(file))
+		}
+	}()
+	made, err := f.config.makeSealKey(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if made {
+		file := f.config.ownSealKey()
+		f.files = append(f.files, file)
+		f.notes = append(f.notes, note{"the seal key was created; keep a copy of it, apart from those of the database", file})
+	}
+	if err := keyring.Make(ctx, tx, f.config.keyring()); err != nil {
+		return f.config.keyringError(err)
+	}
+	if any, err := tx.AnyAPIKey(ctx); err != nil || any {
+		return err
+	}
+	file := filepath.Join(f.config.Data, adminKeyFile)
+	admin, made, err := adminKey(file, tx.Now())
+	if err != nil {
+		return err
+	}
+	if made {
+		f.files = append(f.files, file)
+		f.notes = append(f.notes, note{"the platform's admin key was created", file})
+	} else {
+		f.notes = append(f.notes, note{"the platform's admin key was taken from its file", file})
+	}
+	_, err = tx.CreateAPIKey(ctx, admin)
+	return err
 }
 
 // adminKey writes a new key to a file, or takes the one that a start left
@@ -81,46 +121,16 @@ func adminKey(file string, now time.Time) (key store.APIKey, written bool, err e
 
 // readKey takes a key from a file that nobody else can have put there.
 func readKey(file string) (id string, hash bearer.Hash, err error) {
-	info, err := os.Lstat(file)
+	text, err := readOwn(file)
+	if errors.Is(err, errNotOwn) {
+		return "", hash, fmt.Errorf("%s exists, and %w; the database has no key yet, so move the file away", file, err)
+	}
 	if err != nil {
-		return "", hash, err
+		return "", hash, fmt.Errorf("%s: %w", file, err)
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || !ok || int(owner.Uid) != os.Geteuid() {
-		return "", hash, fmt.Errorf("%s exists and is not a file that only its owner, who runs this server, can read; the database has no key yet, so move the file away", file)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", hash, err
-	}
-	id, hash, ok = bearer.Parse(bearer.APIKey, strings.TrimSpace(string(text)))
+	id, hash, ok := bearer.Parse(bearer.APIKey, strings.TrimSpace(text))
 	if !ok {
 		return "", hash, fmt.Errorf("%s exists and holds no API key; the database has none either, so move the file away", file)
 	}
 	return id, hash, nil
-}
-
-// writeNew writes a file that nobody else can read and that was not there
-// before; when it returns nil, the file outlives a crash.
-func writeNew(file, text string) (err error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			os.Remove(file)
-		}
-	}()
-	if _, err := f.WriteString(text); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	folder, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

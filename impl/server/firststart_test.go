@@ -20,7 +20,7 @@ import (
 // configFor is a configuration for a database that is not migrated yet.
 func configFor(t *testing.T, kind storetest.Kind) server.Config {
 	t.Helper()
-	return server.Config{Listen: "127.0.0.1:0", URL: storetest.EmptyURL(t, kind), Data: filepath.Join(t.TempDir(), "data"), Log: traced(t)}
+	return server.Config{Listen: "127.0.0.1:0", URL: storetest.EmptyURL(t, kind), Data: filepath.Join(t.TempDir(), "data"), Log: traced(t), SealKeys: sealKeys(t)}
 }
 
 // traced is a log that is scanned for secrets.
@@ -136,7 +136,7 @@ func TestCreateKey_AtTheMachine(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *running) {
 		s.withPools(t)
-		config := server.Config{URL: s.dbURL, Data: s.data, Log: traced(t)}
+		config := server.Config{URL: s.dbURL, Data: s.data, Log: traced(t), SealKeys: sealKeys(t)}
 		create := func(tenant, identity, role, pool string) (string, error) {
 			key, err := server.CreateKey(t.Context(), config, server.KeyRequest{Tenant: tenant, Identity: identity, Role: role, Pool: pool})
 			if err == nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bettercompute/bettercompute/impl/seal"
 	"github.com/bettercompute/bettercompute/impl/server"
 	"github.com/bettercompute/bettercompute/impl/store"
 	"github.com/bettercompute/bettercompute/impl/store/storetest"
@@ -31,6 +32,7 @@ type running struct {
 	client *http.Client
 	log    *evidenceFile
 	told   *evidenceFile // answers without the secrets that they were meant to hold
+	reload chan os.Signal
 
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when Run has returned, with
@@ -38,9 +40,26 @@ type running struct {
 	once   sync.Once
 }
 
+var theSealKeys = sync.OnceValues(func() (seal.Keys, error) {
+	text := seal.NewKeyText()
+	left.secret("seal." + strings.TrimSpace(text)) // in the form of the others
+	return seal.ParseKeys(text)
+})
+
+// sealKeys are those of every server of this package.
+func sealKeys(t testing.TB) seal.Keys {
+	t.Helper()
+	keys, err := theSealKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
 // A setup is what a test may change before a server is made, and before it runs.
 type setup struct {
 	config server.Config
+	clock  *storetest.Clock
 	adjust func(*server.Server)
 }
 
@@ -66,6 +85,11 @@ func start(t testing.TB, kind storetest.Kind, changes ...func(*setup)) *running 
 	}
 	s.admin = strings.TrimSpace(string(key))
 	left.secret(s.admin)
+	if keys, err := s.caKeys(t); err == nil { // or else they are sealed with another key
+		for _, key := range keys {
+			left.privateKey(key)
+		}
+	}
 	return s
 }
 
@@ -79,16 +103,19 @@ func (s *running) replica(t testing.TB, changes ...func(*setup)) *running {
 
 func (s *running) run(t testing.TB, changes ...func(*setup)) {
 	t.Helper()
+	s.reload = make(chan os.Signal)
 	s.data, s.log, s.told = t.TempDir(), left.open(t, "log"), left.open(t, "told")
 	listening := make(chan string, 1)
-	setup := setup{config: server.Config{
-		Listen:  "127.0.0.1:0",
-		URL:     s.dbURL,
-		Data:    s.data,
-		Log:     slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: store.LevelTrace})),
-		Version: "test",
-		Now:     s.clock.Now,
-		Ready:   func(url string) { listening <- url },
+	setup := setup{clock: s.clock, config: server.Config{
+		Listen:   "127.0.0.1:0",
+		URL:      s.dbURL,
+		Data:     s.data,
+		Log:      slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: store.LevelTrace})),
+		Version:  "test",
+		Now:      s.clock.Now,
+		SealKeys: sealKeys(t),
+		Reload:   s.reload,
+		Ready:    func(url string) { listening <- url },
 	}}
 	for _, change := range changes {
 		change(&setup)
@@ -158,8 +185,10 @@ func (s *running) do(t testing.TB, request *http.Request) answer {
 	return a
 }
 
-func (s *running) send(request *http.Request) (answer, error) {
-	response, err := s.client.Do(request)
+func (s *running) send(request *http.Request) (answer, error) { return s.sendBy(s.client, request) }
+
+func (s *running) sendBy(client *http.Client, request *http.Request) (answer, error) {
+	response, err := client.Do(request)
 	if err != nil {
 		return answer{}, err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/bettercompute/bettercompute/gen/api"
 	"github.com/bettercompute/bettercompute/gen/problem"
 	"github.com/bettercompute/bettercompute/impl/fault"
-	"github.com/bettercompute/bettercompute/impl/iam"
 	"github.com/bettercompute/bettercompute/impl/ids"
 )
 
@@ -25,7 +24,8 @@ const maxBody = 64 << 10
 type call struct {
 	id            string // the request id
 	operation     string // joinTokens.create; empty for what is no method
-	principal     string
+	method        *api.Method
+	principal     string // who calls: a tenant's identity, a join token or a node
 	authenticated time.Time
 	code          problem.Code // empty when it was not refused
 	allow         string       // for METHOD_NOT_ALLOWED: what would be right
@@ -79,7 +79,7 @@ func (s *Server) account(r *http.Request, c *call, status int, took time.Duratio
 func (s *Server) route(w http.ResponseWriter, r *http.Request, c *call) {
 	path := r.URL.EscapedPath()
 	if m, ok := s.byPath[path]; ok {
-		c.operation = m.ID
+		c.operation, c.method = m.ID, m
 		s.serveMethod(w, r, c)
 		return
 	}
@@ -106,12 +106,15 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, c *call) {
 		s.notAllowed(w, r, c, http.MethodPost)
 		return
 	}
-	principal, err := s.authenticate(r.Context(), r)
+	if err := s.admits(r, c); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	ctx, err := s.identify(r.Context(), r, c)
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
-	c.principal, c.authenticated = principal.String(), time.Now()
 	if !isJSON(r.Header) {
 		s.refuse(w, r, &fault.Error{Code: problem.UnsupportedMediaType, Detail: "the body must be JSON: send Content-Type: application/json"})
 		return
@@ -120,21 +123,9 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, c *call) {
 		s.refuse(w, r, tooLargeFault())
 		return
 	}
-	r = r.WithContext(iam.WithPrincipal(r.Context(), principal))
+	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	s.methods.ServeHTTP(w, r)
-}
-
-// authenticate reads who calls. Of several bearers none is taken: what stands
-// before the server may have looked at another one.
-func (s *Server) authenticate(ctx context.Context, r *http.Request) (iam.Principal, error) {
-	bearers := r.Header.Values("Authorization")
-	if len(bearers) != 1 {
-		return iam.Principal{}, fault.Unauthenticated()
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeouts.database)
-	defer cancel()
-	return iam.Authenticate(ctx, s.db, bearers[0])
 }
 
 // isJSON reports whether the headers announce a plain JSON body in UTF-8.

@@ -21,7 +21,7 @@ func TestHTTP_ContentType(t *testing.T) {
 		send := func(method string, change func(http.Header)) answer {
 			request := s.request(t, s.admin, method, object{"tenantId": "acme", "poolId": "lab"})
 			change(request.Header)
-			return s.head(t, request)
+			return s.head(t, s.client, request)
 		}
 		for _, kind := range []string{
 			"application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8", `application/json; charset="utf-8"`,

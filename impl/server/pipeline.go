@@ -33,6 +33,9 @@ func (s *Server) pipeline(handle api.StrictHandlerFunc, operation string) api.St
 		if err != nil {
 			return nil, err
 		}
+		if m.Credential != api.CredentialAPIKey { // what it has shown decides, and the handler knows it
+			return handle(ctx, w, r, request)
+		}
 		if m.Replay == api.ReplayBeforeDecision {
 			if answer, err := s.groups.Replay(ctx, m, request); answer != nil || err != nil {
 				return answer, err
@@ -53,14 +56,14 @@ func (s *Server) pipeline(handle api.StrictHandlerFunc, operation string) api.St
 	}
 }
 
-// stillAuthenticated looks at the key once more where reading the body took
-// long: a request that was begun and left half sent must not outlive its key.
+// stillAuthenticated looks at the credential once more where reading the body
+// took long: a request that was begun and left half sent must not outlive its key.
 func (s *Server) stillAuthenticated(ctx context.Context, r *http.Request) (context.Context, error) {
-	if time.Since(callFrom(ctx).authenticated) < s.timeouts.body {
+	c := callFrom(ctx)
+	if time.Since(c.authenticated) < s.timeouts.body {
 		return ctx, nil
 	}
-	principal, err := s.authenticate(ctx, r)
-	return iam.WithPrincipal(ctx, principal), err
+	return s.identify(ctx, r, c)
 }
 
 // decide loads the one resource of a call and asks whether the caller may do
@@ -163,6 +166,7 @@ const recheck = 15 * time.Second
 // caller's key is revoked or loses the right.
 func (s *Server) whileAllowed(ctx context.Context, r *http.Request, m *api.Method, request any) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
+	again := *callFrom(ctx) // the call itself is accounted for when it ends
 	s.background.Go(func() {
 		defer cancel()
 		tick := time.NewTicker(s.recheck)
@@ -176,9 +180,9 @@ func (s *Server) whileAllowed(ctx context.Context, r *http.Request, m *api.Metho
 			case <-tick.C:
 			}
 			turn, done := context.WithTimeout(ctx, s.timeouts.database)
-			principal, err := s.authenticate(turn, r)
+			turn, err := s.identify(turn, r, &again)
 			if err == nil {
-				_, err = s.decide(iam.WithPrincipal(turn, principal), m, request)
+				_, err = s.decide(turn, m, request)
 			}
 			done()
 			if err != nil && !unavailable(err) {

@@ -17,13 +17,14 @@ import (
 
 // A problemDocument is an RFC 9457 problem.
 type problemDocument struct {
-	Type      string       `json:"type"`
-	Title     string       `json:"title"`
-	Status    int          `json:"status"`
-	Code      problem.Code `json:"code"`
-	Detail    string       `json:"detail"`
-	RequestID string       `json:"requestId"`
-	Errors    []violation  `json:"errors,omitempty"`
+	Type      string         `json:"type"`
+	Title     string         `json:"title"`
+	Status    int            `json:"status"`
+	Code      problem.Code   `json:"code"`
+	Reason    problem.Reason `json:"reason,omitempty"`
+	Detail    string         `json:"detail"`
+	RequestID string         `json:"requestId"`
+	Errors    []violation    `json:"errors,omitempty"`
 }
 
 type violation struct {
@@ -49,6 +50,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		Title:     known.Code.Title(),
 		Status:    known.Code.Status(),
 		Code:      known.Code,
+		Reason:    known.Reason,
 		Detail:    known.Detail,
 		RequestID: call.id,
 	}

@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -18,7 +20,7 @@ import (
 // metrics. TestMain does the same for the whole package.
 func TestJT_03_NothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *running) {
+	eachTLS(t, func(t *testing.T, s *running) {
 		s.withPools(t)
 		made := s.apiKey(t, "acme/ops", "tenant-admin")
 		ops, body := *made.Key, lab()
@@ -38,13 +40,19 @@ func TestJT_03_NothingIsLeftBehind(t *testing.T) {
 			}
 			s.call(t, ops, "joinTokens.create", lab().with(object{"expect": object{"serial": wrong + "!"}})).refused(t, problem.InvalidInput)
 		}
+		joins, _ := s.bearerOf(t, ops, nil)
+		n := s.confirmed(t, joins, newMachine(t, nil))
+		n.renewed(t)
+		s.deferred(t, joins, nobody(t))
+		s.join(t, wrongAt(joins, lastOfSecret), newMachine(t, nil)).refused(t, problem.Unauthenticated)
+		n.call(t, "nodes.renew", object{"csr": joins}).violates(t, "csr", "csr")
 		s.revokeKey(t, "acme", made.APIKey.ID)
 		s.call(t, ops, "joinTokens.list", object{}).refused(t, problem.Unauthenticated)
 		if err := s.stop(t); err != nil {
 			t.Error(err)
 		}
 		s.dump(t)
-		if !logged(s.log.text(t), `"msg":"statement"`, "join_tokens", token.JoinToken.ID) {
+		if !logged(s.log.text(t), `"msg":"statement"`, "join_tokens", token.JoinToken.ID) || !logged(s.log.text(t), `"msg":"statement"`, "node_certificates", n.Serial) {
 			t.Error("the log has no statements: it is not at trace level")
 		}
 		found, files, err := left.scan(plainName(t))
@@ -129,6 +137,45 @@ func TestScanner_FindsAPlantedSecret(t *testing.T) {
 	}
 	if found := seeing.find([]byte(secret[:len(secret)-len(half)] + half[:23])); len(found) > 0 {
 		t.Errorf("an id and less than a half is no finding: %v", found)
+	}
+}
+
+// TestScanner_FindsAPrivateKey holds that the scan would see a private key:
+// one of the CA in any form, and any at all in PEM.
+func TestScanner_FindsAPrivateKey(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, nil)
+	der, err := x509.MarshalPKCS8PrivateKey(m.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &evidence{}
+	e.privateKey(der)
+	seeing, blind := newScanner(e.secrets), newScanner(nil)
+	inPEM := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	inJSON, err := json.Marshal(inPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(inPEM, "\n")
+	for form, text := range map[string]string{
+		"DER": string(der), "hex": hex.EncodeToString(der), "base64": base64.StdEncoding.EncodeToString(der), "the lines of PEM": body[:strings.Index(body, "-")],
+		"printed": fmt.Sprint(der), "its number": m.key.D.Text(16),
+	} {
+		if len(seeing.find([]byte(text))) == 0 {
+			t.Errorf("the scan does not see a key as %s", form)
+		}
+		if found := blind.find([]byte(text)); len(found) > 0 {
+			t.Errorf("the scan sees a key that is none: %v", found)
+		}
+	}
+	for _, text := range []string{inPEM, string(inJSON), base64.StdEncoding.EncodeToString([]byte(inPEM))} {
+		if len(blind.find([]byte(text))) == 0 {
+			t.Errorf("the scan does not see a key in %s", text)
+		}
+	}
+	if found := seeing.find([]byte(m.csr)); len(found) > 0 {
+		t.Errorf("a certificate request is no finding: %v", found)
 	}
 }
 

@@ -31,20 +31,27 @@ const (
 	filterBits = 22
 )
 
+// pemKey is in every private key in PEM, whosever it is.
+const pemKey = "PRIVATE KEY-----"
+
 func newScanner(bearers []string) *scanner {
 	s := &scanner{map[string][]needle{}, make([]uint64, 1<<(filterBits-6))}
+	s.add(pemKey)
 	for _, bearer := range bearers {
 		_, secret, _ := strings.Cut(bearer, ".")
-		for _, piece := range []string{secret[:24], secret[19:43]} {
-			for _, n := range forms(piece) {
-				head := string(n.text[:needleHead])
-				s.needles[head] = append(s.needles[head], n)
-				bit := filterBit(n.text)
-				s.filter[bit/64] |= 1 << (bit % 64)
-			}
-		}
+		s.add(secret[:24])
+		s.add(secret[19:43])
 	}
 	return s
+}
+
+func (s *scanner) add(piece string) {
+	for _, n := range forms(piece) {
+		head := string(n.text[:needleHead])
+		s.needles[head] = append(s.needles[head], n)
+		bit := filterBit(n.text)
+		s.filter[bit/64] |= 1 << (bit % 64)
+	}
 }
 
 func filterBit(text []byte) uint64 {

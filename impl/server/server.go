@@ -20,11 +20,15 @@ import (
 	"github.com/bettercompute/bettercompute/impl/fault"
 	"github.com/bettercompute/bettercompute/impl/iam"
 	"github.com/bettercompute/bettercompute/impl/ids"
+	"github.com/bettercompute/bettercompute/impl/inventory"
+	"github.com/bettercompute/bettercompute/impl/joinrequests"
 	"github.com/bettercompute/bettercompute/impl/jointokens"
-	"github.com/bettercompute/bettercompute/impl/placeholder"
+	"github.com/bettercompute/bettercompute/impl/keyring"
+	"github.com/bettercompute/bettercompute/impl/nodes"
 	"github.com/bettercompute/bettercompute/impl/pools"
 	"github.com/bettercompute/bettercompute/impl/sites"
 	"github.com/bettercompute/bettercompute/impl/store"
+	"github.com/bettercompute/bettercompute/impl/upkeep"
 )
 
 // A Server answers the methods of the spec on one database, which it may share
@@ -37,6 +41,11 @@ type Server struct {
 	groups      api.Groups
 	feed        *events.Feed
 	tokens      *jointokens.JoinTokens
+	nodes       *nodes.Nodes
+	keys        *keyring.Keyring
+	certificate *listenerCertificate // nil: no TLS
+	bundle      bundleFile
+	limits      *joinLimits
 	metrics     *metrics
 	denials     *denials
 	byPath      map[string]*api.Method
@@ -58,7 +67,7 @@ type Server struct {
 type timeouts struct{ header, read, write, idle, body, database, stop, finish time.Duration }
 
 // New opens the database, brings it up to date and, on an empty one, creates
-// the platform's admin key. Close the server when done.
+// what it needs first (OpenMigrated). Close the server when done.
 func New(ctx context.Context, config Config) (*Server, error) {
 	if err := config.check(ctx); err != nil {
 		return nil, err
@@ -71,10 +80,18 @@ func New(ctx context.Context, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newServer(config, db, authority), nil
+	keys, err := openKeyring(ctx, &config, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	s := newServer(config, db, authority, keys)
+	if err := s.showKeys(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
-func newServer(config Config, db *store.DB, authority *iam.Authority) *Server {
+func newServer(config Config, db *store.DB, authority *iam.Authority, keys *keyring.Keyring) *Server {
 	installCodec()
 	s := &Server{
 		config:      config,
@@ -82,9 +99,11 @@ func newServer(config Config, db *store.DB, authority *iam.Authority) *Server {
 		db:          db,
 		authority:   authority,
 		feed:        events.NewFeed(db, ids.New("replica", time.Now()), config.Log),
-		tokens:      jointokens.New(db, placeholder.Default()),
+		tokens:      jointokens.New(db, config.placeholders),
+		keys:        keys,
+		limits:      newJoinLimits(config.JoinLimits, config.now),
 		metrics:     newMetrics(db, config.Version),
-		denials:     &denials{db: db, log: config.Log, counts: map[store.Denial]int64{}},
+		denials:     &denials{db: db, log: config.Log, counts: map[store.Denial]*tally{}},
 		byPath:      map[string]*api.Method{},
 		byOperation: map[string]*api.Method{},
 		recheck:     recheck,
@@ -100,12 +119,19 @@ func newServer(config Config, db *store.DB, authority *iam.Authority) *Server {
 		},
 	}
 	s.streams, s.stopStreams = context.WithCancel(context.Background())
+	s.nodes = nodes.New(nodes.Config{
+		DB: db, Authority: keys.Authority, Verify: keys.VerifyNode,
+		Placeholders: config.placeholders, Audit: s.refusedJoin,
+	})
 	s.groups = api.Groups{
-		JoinTokens: s.tokens,
-		Pools:      pools.New(db),
-		Sites:      sites.New(db),
-		APIKeys:    apikeys.New(db),
-		Events:     events.New(db, s.feed),
+		JoinTokens:   s.tokens,
+		JoinRequests: joinrequests.New(db),
+		Nodes:        s.nodes,
+		Inventory:    inventory.New(db, config.placeholders),
+		Pools:        pools.New(db),
+		Sites:        sites.New(db),
+		APIKeys:      apikeys.New(db),
+		Events:       events.New(db, s.feed),
 	}
 	for _, m := range api.Methods {
 		s.byPath[m.Path], s.byOperation[m.Operation] = m, m
@@ -114,6 +140,7 @@ func newServer(config Config, db *store.DB, authority *iam.Authority) *Server {
 		"/healthz":          s.healthz,
 		"/readyz":           s.readyz,
 		"/metrics":          s.metrics.handler(),
+		"/ca.pem":           s.caBundle,
 		"/openapi.json":     document(gen.OpenAPI),
 		"/openapi-3.0.json": document(gen.OpenAPI30),
 	}
@@ -194,38 +221,55 @@ func (s *Server) finish(ctx context.Context) {
 }
 
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	settings, err := s.config.tls()
-	if err != nil {
-		return nil, err
-	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --listen: %w", ErrConfig, err)
 	}
-	if settings != nil {
-		listener = tls.NewListener(listener, settings)
+	if s.certificate != nil {
+		listener = tls.NewListener(listener, s.certificate.settings())
 	}
 	return listener, nil
 }
 
 func (s *Server) url(address net.Addr) string {
-	if s.config.TLSCert != "" {
+	if s.certificate != nil {
 		return "https://" + address.String()
 	}
 	return "http://" + address.String()
 }
 
-// Work that goes on beside the calls. Each piece may run on every replica at
-// once and any number of times.
-const (
-	sweepPause = 30 * time.Second
-	flushPause = 5 * time.Second
-)
+// flushPause is how long refusals are added up before they are written.
+const flushPause = 5 * time.Second
 
+// startWork begins what goes on beside the calls: on every replica what is its
+// own, and the chores on one of them.
 func (s *Server) startWork(ctx context.Context) {
 	s.background.Go(func() { s.feed.Run(ctx) })
-	s.every(ctx, "sweep of ended join tokens", sweepPause, s.tokens.Sweep)
 	s.every(ctx, "record of denials", flushPause, s.denials.flush)
+	s.freshen(ctx)
+	s.background.Go(func() {
+		for ctx.Err() == nil {
+			if err := upkeep.Run(ctx, s.db, s.log, s.chores()); err != nil {
+				s.log.WarnContext(ctx, "the chores wait for the database", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(chorePause):
+			}
+		}
+	})
+}
+
+// chorePause is how long the chores wait when they could not be begun.
+const chorePause = 5 * time.Second
+
+func (s *Server) chores() []upkeep.Chore {
+	return []upkeep.Chore{
+		{Name: "end-join-tokens", Every: 30 * time.Second, Do: s.tokens.Sweep},
+		{Name: "expire-join-requests", Every: 30 * time.Second, Do: s.nodes.ExpireRequests},
+		{Name: "drop-unsigned-joins", Every: time.Minute, Do: s.nodes.DropUnsigned},
+		{Name: "forget", Every: time.Hour, Do: s.nodes.Forget},
+	}
 }
 
 func (s *Server) every(ctx context.Context, what string, pause time.Duration, work func(context.Context) error) {

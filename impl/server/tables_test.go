@@ -92,6 +92,12 @@ func (s *running) tables(t testing.TB) map[string][]string {
 	return all
 }
 
+// ofTheServer reports whether a table is written beside the calls: by the feed,
+// the count of refusals, and the chores' queue.
+func ofTheServer(table string) bool {
+	return table == "leases" || table == "denials" || strings.HasPrefix(table, "river_")
+}
+
 func rowsOf(t testing.TB, db *sql.DB, query string) (list []string) {
 	t.Helper()
 	rows, err := db.Query(query)

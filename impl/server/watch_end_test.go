@@ -128,7 +128,7 @@ func TestWatch_SixtyFourStreams(t *testing.T) {
 		streams[17].close()
 		streams[17].end(t)
 		for deadline := time.Now().Add(30 * time.Second); ; {
-			a := s.head(t, s.request(t, ops, "events.watch", body)) // the server has to notice first
+			a := s.head(t, s.client, s.request(t, ops, "events.watch", body)) // the server has to notice first
 			if a.status == http.StatusOK {
 				break
 			}

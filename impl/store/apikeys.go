@@ -84,3 +84,9 @@ func (tx *Tx) RevokeAPIKey(ctx context.Context, tenantID, id, by string) (key AP
 	}
 	return key, true, tx.publish(ctx, key.subject(), events.SecurityAPIKeyRevoked{KeyID: id, RevokedBy: by})
 }
+
+// AnyAPIKey reports whether there is an API key at all.
+func (r Reader) AnyAPIKey(ctx context.Context) (any bool, err error) {
+	err = r.sql.NewRaw("SELECT EXISTS (SELECT 1 FROM api_keys)").Scan(ctx, &any)
+	return any, r.failed(ctx, "look for API keys", err)
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,46 @@ func TestRecordDenials_CountsThatAreAlike(t *testing.T) {
 		}
 		if d := list[1]; d.Count != 1 || !d.FirstAt.Equal(noon) || !d.LastAt.Equal(noon) {
 			t.Errorf("denial %+v", d)
+		}
+	})
+}
+
+// One event tells of all joins that were refused alike since the last flush.
+func TestJR_6_RecordDenials_OneEventPerCause(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		atNoon(db)
+		join := func(token int, cause, address string, count int64, at time.Duration) store.Denial {
+			return store.Denial{
+				Principal: "join-token/" + tokenID(token), Action: "nodes.join", Resource: "compute-pool/acme/lab", Reason: cause, Count: count,
+				FirstAt: noon.Add(at), LastAt: noon.Add(at), Join: store.RejectedJoin{TokenID: tokenID(token), TenantID: "acme", PoolID: "lab"}, SourceAddress: address,
+			}
+		}
+		event := func(token int, cause, address string, count int) string {
+			return fmt.Sprintf(`security.join.rejected %s {"cause":%q,"count":%d,"sourceAddress":%q,"tokenId":%q}`, tokenID(token), cause, count, address, tokenID(token))
+		}
+		denials := []store.Denial{join(1, "expired", "192.0.2.9", 1, time.Minute), join(2, "exhausted", "192.0.2.2", 2, 0)}
+		for i := range 50 { // of those alike the last one tells the address, in whatever order they come
+			denials = append(denials, join(1, "exhausted", fmt.Sprint("192.0.2.", i), 1, time.Duration(i*7%50)*time.Second))
+		}
+		denials = append(denials, join(1, "expired", "192.0.2.1", 1, 0))
+		denials = append(denials, store.Denial{Principal: "stranger", Action: "nodes.join", Resource: "", Reason: "unknown", Count: 3, SourceAddress: "192.0.2.3"})
+		must(t, db.RecordDenials(t.Context(), denials))
+		got := eventsSince(t, db)
+		want := []string{event(1, "exhausted", "192.0.2.7", 50), event(1, "expired", "192.0.2.9", 2), event(2, "exhausted", "192.0.2.2", 2)}
+		if !slices.Equal(got, want) {
+			t.Errorf("events %s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		must(t, db.RecordDenials(t.Context(), []store.Denial{join(1, "exhausted", "192.0.2.1", 4, time.Hour)}))
+		if got, want := eventsSince(t, db), []string{event(1, "exhausted", "192.0.2.1", 4)}; !slices.Equal(got, want) {
+			t.Errorf("of the next flush: %v, want %v", got, want)
+		}
+		if n := count(t, db, "denials WHERE count = 54"); n != 1 {
+			t.Errorf("%d denials have the sum of both", n)
+		}
+		page, err := db.Events(t.Context(), store.EventQuery{TenantID: "acme", PoolID: "lab", Limit: 10})
+		if must(t, err); len(page.Events) != 4 {
+			t.Errorf("the pool has %d events", len(page.Events))
 		}
 	})
 }

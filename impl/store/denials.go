@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/bettercompute/bettercompute/gen/events"
 )
 
 // maxDenials bounds the table: beyond it, those that were not repeated for the
@@ -20,12 +22,19 @@ type Denial struct {
 	Count     int64
 	FirstAt   time.Time
 	LastAt    time.Time
+
+	Join          RejectedJoin `bun:"-"` // where it was a join with a token that there is
+	SourceAddress string       `bun:"-"` // of the last of them; only for joins
 }
+
+// RejectedJoin is what a join was refused for.
+type RejectedJoin struct{ TokenID, TenantID, PoolID string }
 
 func (d *Denial) times() []*time.Time { return []*time.Time{&d.FirstAt, &d.LastAt} }
 
-// RecordDenials adds refusals to the counts of those that are alike. Without
-// times they happened now.
+// RecordDenials adds refusals to the counts of those that are alike, and
+// publishes one security.join.rejected for those of joins (JR-6). Without times
+// they happened now.
 func (db *DB) RecordDenials(ctx context.Context, denials []Denial) error {
 	if len(denials) == 0 {
 		return nil
@@ -41,11 +50,26 @@ func (db *DB) RecordDenials(ctx context.Context, denials []Denial) error {
 		if err != nil {
 			return tx.failed(ctx, "record denials", err)
 		}
+		if err := tx.publishAll(ctx, rejections(rows)); err != nil {
+			return err
+		}
 		_, err = tx.exec(ctx, "forget denials", `DELETE FROM denials WHERE (principal, action, resource, reason) IN (
 			SELECT principal, action, resource, reason FROM denials ORDER BY last_at DESC LIMIT ? OFFSET ?)`,
 			maxDenials, maxDenials)
 		return err
 	})
+}
+
+// rejections are the events of refused joins.
+func rejections(rows []Denial) (all []news) {
+	for _, row := range rows {
+		if row.Join != (RejectedJoin{}) {
+			all = append(all, news{poolSubject(row.Join.TenantID, row.Join.PoolID, row.Join.TokenID), events.SecurityJoinRejected{
+				TokenID: row.Join.TokenID, Cause: row.Reason, Count: row.Count, SourceAddress: row.SourceAddress,
+			}})
+		}
+	}
+	return all
 }
 
 // addUp makes one row of all that are alike, in an order that is the same for
@@ -61,7 +85,7 @@ func addUp(denials []Denial, now time.Time) []Denial {
 		}
 		inUTC(&rows[i])
 	}
-	slices.SortFunc(rows, alike)
+	slices.SortStableFunc(rows, alike)
 	sum := rows[:1]
 	for _, row := range rows[1:] {
 		last := &sum[len(sum)-1]
@@ -70,6 +94,9 @@ func addUp(denials []Denial, now time.Time) []Denial {
 			continue
 		}
 		last.Count += row.Count
+		if !row.LastAt.Before(last.LastAt) {
+			last.SourceAddress = row.SourceAddress
+		}
 		if row.FirstAt.Before(last.FirstAt) {
 			last.FirstAt = row.FirstAt
 		}

@@ -17,8 +17,9 @@ type dialect struct {
 	hasTable   string // counts the tables of a name
 	migration  func(text string) string
 	forUpdate  string // locks the selected rows against every writer
-	lockPool   string // locks a selected row against writers; others may still refer to it
+	lockRow    string // locks a selected row against writers; others may still refer to it
 	skipLocked string // locks the selected rows and leaves out locked ones
+	queue      queueDriver
 }
 
 // pools are the connections to one database. Where it takes one writer at a

@@ -39,24 +39,42 @@ func poolSubject(tenantID, poolID, id string) subject {
 	return subject{source: "/compute-pool/" + tenantID + "/" + poolID, id: id, tenantID: tenantID, poolID: poolID}
 }
 
+// news is an event that is to be published.
+type news struct {
+	about   subject
+	payload events.Payload
+}
+
 // publish writes the event of a change, in the change's transaction.
 func (tx *Tx) publish(ctx context.Context, about subject, payload events.Payload) error {
-	data, err := json.Marshal(payload)
-	if err != nil {
-		return tx.failed(ctx, "encode event", err)
+	return tx.publishAll(ctx, []news{{about, payload}})
+}
+
+// publishAll is publish for any number of events, in their order.
+func (tx *Tx) publishAll(ctx context.Context, all []news) error {
+	if len(all) == 0 {
+		return nil
 	}
-	tx.lastEvent = nextID(tx.lastEvent, "evt", tx.Now())
-	_, err = tx.insert(ctx, "event", &Event{
-		ID:       tx.lastEvent,
-		Type:     payload.EventType(),
-		TenantID: about.tenantID,
-		PoolID:   about.poolID,
-		Source:   about.source,
-		Subject:  about.id,
-		Time:     tx.Now(),
-		Data:     data,
-	})
-	return err
+	rows := make([]Event, len(all))
+	for i, n := range all {
+		data, err := json.Marshal(n.payload)
+		if err != nil {
+			return tx.failed(ctx, "encode event", err)
+		}
+		tx.lastEvent = nextID(tx.lastEvent, "evt", tx.Now())
+		rows[i] = Event{
+			ID:       tx.lastEvent,
+			Type:     n.payload.EventType(),
+			TenantID: n.about.tenantID,
+			PoolID:   n.about.poolID,
+			Source:   n.about.source,
+			Subject:  n.about.id,
+			Time:     tx.Now(),
+			Data:     data,
+		}
+	}
+	_, err := tx.sql.NewInsert().Model(&rows).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx)
+	return tx.failed(ctx, "insert events", err)
 }
 
 // nextID returns the id that follows last, as rows of one transaction have one

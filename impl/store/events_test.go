@@ -211,15 +211,13 @@ func TestEvents_TypesLookAtABoundedNumber(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const many = 12_000 // more than two steps
-		must(t, db.Write(t.Context(), func(tx *store.Tx) error {
-			for i := range many {
-				if _, _, err := tx.CreateSite(t.Context(), store.Site{TenantID: "acme", SiteID: fmt.Sprint("s", i), CreatedBy: "acme/ops"}); err != nil {
-					return err
-				}
-			}
-			_, _, err := tx.CreatePool(t.Context(), store.Pool{TenantID: "acme", PoolID: "lab", SiteTenantID: "acme", SiteID: "s0", Agent: "bcd", Attestor: "token", Erase: "required", CreatedBy: "acme/ops"})
-			return err
-		}))
+		write(t, db, func(tx *store.Tx) error { return createSite(t, tx, "acme", "berlin") })
+		write(t, db, func(tx *store.Tx) error {
+			return tx.Exec(t.Context(), `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+				INSERT INTO events (id, type, tenant_id, source, subject, time, data)
+				SELECT 'evt_' || n, type, tenant_id, source, subject, time, data FROM numbers, events`, many-1)
+		})
+		write(t, db, func(tx *store.Tx) error { _, _, err := tx.CreatePool(t.Context(), lab()); return err })
 		for {
 			n, err := db.PositionEvents(t.Context(), 5000)
 			must(t, err)

@@ -30,6 +30,25 @@ func (tx *Tx) Exec(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
+// MigrateTo brings an empty database to the schema that an older binary has.
+func (db *DB) MigrateTo(ctx context.Context, version int) error {
+	known, err := knownMigrations()
+	if err != nil {
+		return err
+	}
+	return db.Write(ctx, func(tx *Tx) error {
+		if _, err := tx.exec(ctx, "create schema_migrations", createSchemaMigrations); err != nil {
+			return err
+		}
+		for _, m := range known[:version] {
+			if err := tx.apply(ctx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Failure is failure.
 func Failure(ctx context.Context, doing string, err error) error { return failure(ctx, doing, err) }
 

@@ -98,7 +98,8 @@ func (tx *Tx) MintToken(ctx context.Context, token JoinToken) (created bool, err
 	})
 }
 
-// RevokeToken ends a token now and publishes security.join-token.revoked. One
+// RevokeToken ends a token now, cancels its join requests (JR-5) and publishes
+// security.join-token.revoked. One
 // that was revoked before comes back unchanged, with first false, and nothing
 // is published. A token of another tenant or pool is NOT_FOUND (JT-31).
 func (tx *Tx) RevokeToken(ctx context.Context, tenantID, poolID, id, by string) (token JoinToken, first bool, err error) {
@@ -112,6 +113,9 @@ func (tx *Tx) RevokeToken(ctx context.Context, tenantID, poolID, id, by string) 
 		token, err = one[JoinToken](ctx, tx.Reader, "join token", tx.sql.NewSelect().
 			Where("id = ? AND tenant_id = ? AND pool_id = ?", id, tenantID, poolID))
 		return token, false, err
+	}
+	if err := tx.cancelRequests(ctx, "token_revoked", "token_id = ?1", id); err != nil {
+		return JoinToken{}, false, err
 	}
 	return token, true, tx.publish(ctx, token.subject(), events.SecurityJoinTokenRevoked{TokenID: id, RevokedBy: by})
 }

@@ -102,21 +102,19 @@ func (r Reader) applied(ctx context.Context, d *dialect) (rows []schemaMigration
 // and changes nothing, where the database is newer than the binary or a
 // migration has changed since it was applied.
 //
-// Where the database has no API key, firstStart (unless nil) is called in the
-// same transaction, to create one; if it fails, nothing is changed. It runs
-// under the lock and only where it may win: of many replicas one calls it.
-func (db *DB) Migrate(ctx context.Context, firstStart func(context.Context, *Tx) error) error {
+// Then it calls then (unless nil) in the same transaction, to make what a
+// database needs before it is used; if that fails, nothing is changed. It runs
+// under the lock, so that of many replicas the first one makes it.
+func (db *DB) Migrate(ctx context.Context, then func(context.Context, *Tx) error) error {
 	known, err := knownMigrations()
 	if err != nil {
 		return err
 	}
-	return db.Write(ctx, func(tx *Tx) error {
-		if db.dialect.lockSchema != "" {
-			if _, err := tx.exec(ctx, "lock the schema", db.dialect.lockSchema); err != nil {
-				return err
-			}
-			tx.at = db.timestamp() // others may have held it for long
+	err = db.Write(ctx, func(tx *Tx) error {
+		if err := tx.lockSchema(ctx); err != nil {
+			return err
 		}
+		tx.at = db.timestamp() // others may have held the lock for long
 		applied, err := tx.applied(ctx, db.dialect)
 		if err != nil {
 			return err
@@ -133,8 +131,25 @@ func (db *DB) Migrate(ctx context.Context, firstStart func(context.Context, *Tx)
 				return err
 			}
 		}
-		return tx.first(ctx, firstStart)
+		if then == nil {
+			return nil
+		}
+		return then(ctx, tx)
 	})
+	if err != nil {
+		return err
+	}
+	return db.migrateQueue(ctx)
+}
+
+// lockSchema waits for every other migration and keeps them out until the
+// transaction ends. On SQLite any writer does that.
+func (tx *Tx) lockSchema(ctx context.Context) error {
+	if tx.dialect.lockSchema == "" {
+		return nil
+	}
+	_, err := tx.exec(ctx, "lock the schema", tx.dialect.lockSchema)
+	return err
 }
 
 // apply runs one migration and notes that it was applied.
@@ -146,19 +161,6 @@ func (tx *Tx) apply(ctx context.Context, m schemaMigration) error {
 	m.AppliedAt = tx.Now()
 	_, err := tx.insert(ctx, "schema version", &m)
 	return err
-}
-
-// first calls firstStart where there is no API key.
-func (tx *Tx) first(ctx context.Context, firstStart func(context.Context, *Tx) error) error {
-	if firstStart == nil {
-		return nil
-	}
-	var keys bool
-	err := tx.sql.NewRaw("SELECT EXISTS (SELECT 1 FROM api_keys)").Scan(ctx, &keys)
-	if err != nil || keys {
-		return tx.failed(ctx, "look for API keys", err)
-	}
-	return firstStart(ctx, tx)
 }
 
 // Ready reports whether the database can be reached and has exactly the schema

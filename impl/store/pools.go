@@ -53,10 +53,7 @@ func (r Reader) Pool(ctx context.Context, tenantID, poolID string) (Pool, error)
 // transaction ends. They may still read it and mint tokens for it.
 func (tx *Tx) PoolForUpdate(ctx context.Context, tenantID, poolID string) (Pool, error) {
 	query := tx.selectPools().Where("tenant_id = ? AND pool_id = ?", tenantID, poolID)
-	if tx.dialect.lockPool != "" {
-		query.For(tx.dialect.lockPool)
-	}
-	return one[Pool](ctx, tx.Reader, "pool", query)
+	return one[Pool](ctx, tx.Reader, "pool", tx.locking(query))
 }
 
 // PoolQuery selects a page of a tenant's pools.

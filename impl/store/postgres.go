@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/schema"
 )
@@ -23,8 +25,9 @@ var postgresDialect = &dialect{
 	hasTable:   "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = ?",
 	migration:  func(text string) string { return postgresOnly.ReplaceAllString(text, "$1") },
 	forUpdate:  " FOR UPDATE",
-	lockPool:   "NO KEY UPDATE",
+	lockRow:    "NO KEY UPDATE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
+	queue:      func(pool *sql.DB) riverdriver.Driver[*sql.Tx] { return riverdatabasesql.New(pool) },
 }
 
 var postgresOnly = regexp.MustCompile(`/\*postgres (.*?)\*/`)
@@ -101,10 +104,12 @@ func postgresError(config pq.Config, err error) error {
 		config.Host, config.Port, config.Database, config.User, reason)
 }
 
-// postgresUnavailable reports whether the server is gone, going or full.
+// postgresUnavailable reports whether the server is gone, going or full, or has
+// ended a transaction for the sake of another one.
 func postgresUnavailable(err error) bool {
 	if e, ok := errors.AsType[*pq.Error](err); ok {
 		return strings.HasPrefix(string(e.Code), "08") || // connection exception
+			strings.HasPrefix(string(e.Code), "40") || // transaction rollback: a deadlock
 			strings.HasPrefix(string(e.Code), "53") || // insufficient resources
 			strings.HasPrefix(string(e.Code), "57P") // shutdown, crash, cannot connect now
 	}

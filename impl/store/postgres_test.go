@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -134,6 +135,38 @@ func TestPostgres_StatementFails_IsNotUnavailable(t *testing.T) {
 	err := db.Query(t.Context(), "SELECT 1 / 0").Scan(&n)
 	if err == nil || fault.From(err).Code != problem.Internal {
 		t.Errorf("error is %v, want INTERNAL", err)
+	}
+}
+
+// Whoever loses a deadlock may try again; the other one goes on.
+func TestPostgres_Deadlock_IsUnavailable(t *testing.T) {
+	t.Parallel()
+	db, _ := openPostgres(t)
+	for n := range 2 {
+		mint(t, db, tokenID(n), nil)
+	}
+	var both sync.WaitGroup
+	both.Add(2)
+	errs := make([]error, 2)
+	together(2, func(i int) {
+		errs[i] = db.Write(t.Context(), func(tx *store.Tx) error {
+			const touch = "UPDATE join_tokens SET uses = uses + 1 WHERE id = ?"
+			err := tx.Exec(t.Context(), touch, tokenID(i))
+			both.Done()
+			both.Wait()
+			if err != nil {
+				return err
+			}
+			return tx.Exec(t.Context(), touch, tokenID(1-i))
+		})
+	})
+	lost := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if lost < 0 || errs[1-lost] != nil {
+		t.Fatalf("errors %v, want one", errs)
+	}
+	wantCode(t, errs[lost], problem.Unavailable)
+	if n := count(t, db, "join_tokens WHERE uses = 1"); n != 2 {
+		t.Errorf("%d tokens were changed, want 2", n)
 	}
 }
 

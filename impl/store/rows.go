@@ -45,6 +45,15 @@ func one[T any, P pointerTo[T]](ctx context.Context, r Reader, what string, quer
 	return row, nil
 }
 
+// locking makes query keep others from changing the row that it selects until
+// the transaction ends. They may still read it and refer to it.
+func (tx *Tx) locking(query *bun.SelectQuery) *bun.SelectQuery {
+	if tx.dialect.lockRow != "" {
+		query.For(tx.dialect.lockRow)
+	}
+	return query
+}
+
 // page returns the first limit rows of query, and whether there are more.
 func page[T any, P pointerTo[T]](ctx context.Context, r Reader, what string, limit int, query *bun.SelectQuery) ([]T, bool, error) {
 	var rows []T

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	"github.com/uptrace/bun/schema"
 	"modernc.org/sqlite"
@@ -22,6 +24,7 @@ var sqliteDialect = &dialect{
 	bun:       func() schema.Dialect { return sqlitedialect.New() },
 	hasTable:  "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 	migration: func(text string) string { return text },
+	queue:     func(pool *sql.DB) riverdriver.Driver[*sql.Tx] { return riversqlite.New(pool) },
 }
 
 // Every connection waits up to 30 s for another process; inside this one

@@ -63,6 +63,9 @@ func (db *DB) Close() error {
 // timestamp is the time in the form in which it is stored.
 func (db *DB) timestamp() time.Time { return db.now().UTC().Truncate(time.Microsecond) }
 
+// Now is the time of the store's clock, in microseconds and UTC.
+func (db *DB) Now() time.Time { return db.timestamp() }
+
 // Stats counts connections, those of writer and readers together.
 type Stats struct {
 	Max, Open, InUse, Idle int

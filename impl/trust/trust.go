@@ -35,3 +35,11 @@ func OfToken(pool wire.Trust, platformOperated, hosted bool) wire.Trust {
 	}
 	return pool
 }
+
+// Profile is the kind of certificate that a level of trust gets (JT-40).
+func Profile(t wire.Trust) wire.NodeProfile {
+	if t == wire.TrustPlatform {
+		return wire.NodeProfileNodePlatform
+	}
+	return wire.NodeProfileNodeTenant
+}

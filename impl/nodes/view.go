@@ -1,0 +1,58 @@
+package nodes
+
+import (
+	"github.com/bettercompute/bettercompute/gen/api"
+	"github.com/bettercompute/bettercompute/gen/wire"
+	"github.com/bettercompute/bettercompute/impl/attest"
+	"github.com/bettercompute/bettercompute/impl/store"
+	"github.com/bettercompute/bettercompute/impl/trust"
+)
+
+// view is a node as callers see it.
+func view(n store.Node) api.Node {
+	out := api.Node{
+		ID:                  n.ID,
+		TenantID:            n.TenantID,
+		PoolID:              n.PoolID,
+		Status:              status(n),
+		Trust:               wire.Trust(n.Trust),
+		Profile:             trust.Profile(wire.Trust(n.Trust)),
+		Claims:              attest.ClaimsView(n.Claims),
+		AgentVersion:        optional(n.AgentVersion),
+		TokenID:             n.TokenID,
+		CertificateSerial:   optional(n.CertificateSerial),
+		CertificateNotAfter: n.CertificateNotAfter,
+		CreatedAt:           n.CreatedAt,
+		JoinedAt:            n.JoinedAt,
+		LastSeenAt:          n.LastSeenAt,
+		BannedAt:            n.BannedAt,
+		BannedBy:            optional(n.BannedBy),
+		Note:                optional(n.Note),
+		RemovedAt:           n.RemovedAt,
+	}
+	if n.Hosted != "" {
+		hosted := wire.Hosted(n.Hosted)
+		out.Hosted = &hosted
+	}
+	return out
+}
+
+func status(n store.Node) wire.NodeStatus {
+	switch {
+	case n.RemovedAt != nil:
+		return wire.NodeStatusRemoved
+	case n.BannedAt != nil:
+		return wire.NodeStatusBanned
+	case n.ConfirmedAt == nil:
+		return wire.NodeStatusJoining
+	default:
+		return wire.NodeStatusActive
+	}
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
