@@ -4,6 +4,7 @@ go 1.26.8
 
 require (
 	github.com/cedar-policy/cedar-go v1.9.2
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/getkin/kin-openapi v0.153.0
 	github.com/go-json-experiment/json v1.27.2
 	github.com/hashicorp/golang-lru/v2 v2.0.7
