@@ -88,6 +88,7 @@ CREATE TABLE join_uses (
     PRIMARY KEY (token_id, csr_sha256),
     FOREIGN KEY (token_id) REFERENCES join_tokens (id)
 );
+CREATE INDEX join_uses_serial ON join_uses (serial);
 
 CREATE TABLE join_requests (
     id               TEXT /*postgres COLLATE "C" */ NOT NULL PRIMARY KEY,
@@ -122,7 +123,9 @@ CREATE INDEX join_requests_key ON join_requests (key_sha256) WHERE ended_at IS N
 CREATE INDEX join_requests_of_token ON join_requests (token_id);
 CREATE INDEX join_requests_live ON join_requests (tenant_id, pool_id, id) WHERE ended_at IS NULL;
 CREATE INDEX join_requests_all ON join_requests (tenant_id, pool_id, id);
-CREATE INDEX join_requests_expiring ON join_requests (expires_at) WHERE ended_at IS NULL;
+-- seen > 0 is always so; the count of a pool's queue does not say it, so that
+-- Postgres cannot take this index for it and look at every pool's.
+CREATE INDEX join_requests_expiring ON join_requests (expires_at) WHERE ended_at IS NULL AND seen > 0;
 CREATE INDEX join_requests_ended ON join_requests (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE inventory_machines (

@@ -113,11 +113,15 @@ func TestJR_6_RecordDenials_OneEventPerCause(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("events %s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		must(t, db.RecordDenials(t.Context(), []store.Denial{join(1, "exhausted", "192.0.2.1", 4, time.Hour)}))
-		if got, want := eventsSince(t, db), []string{event(1, "exhausted", "192.0.2.1", 4)}; !slices.Equal(got, want) {
+		denials = nil
+		for i := range 50 { // of one moment
+			denials = append(denials, join(1, "exhausted", fmt.Sprint("192.0.2.", i), 1, time.Hour))
+		}
+		must(t, db.RecordDenials(t.Context(), denials))
+		if got, want := eventsSince(t, db), []string{event(1, "exhausted", "192.0.2.49", 50)}; !slices.Equal(got, want) {
 			t.Errorf("of the next flush: %v, want %v", got, want)
 		}
-		if n := count(t, db, "denials WHERE count = 54"); n != 1 {
+		if n := count(t, db, "denials WHERE count = 100"); n != 1 {
 			t.Errorf("%d denials have the sum of both", n)
 		}
 		page, err := db.Events(t.Context(), store.EventQuery{TenantID: "acme", PoolID: "lab", Limit: 10})

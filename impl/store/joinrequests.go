@@ -208,7 +208,7 @@ func (db *DB) ExpireRequests(ctx context.Context, limit int) (n int, err error) 
 // expireRequests ends those of the requests whose time is over that which selects.
 func (tx *Tx) expireRequests(ctx context.Context, which string, args ...any) (int, error) {
 	var over []JoinRequest
-	err := tx.sql.NewRaw("SELECT * FROM join_requests WHERE ended_at IS NULL AND expires_at <= ?0 AND "+which+tx.dialect.skipLocked,
+	err := tx.sql.NewRaw("SELECT * FROM join_requests WHERE ended_at IS NULL AND expires_at <= ?0 AND seen > 0 AND "+which+tx.dialect.skipLocked,
 		append([]any{tx.Now()}, args...)...).Scan(ctx, &over)
 	if err != nil {
 		return 0, tx.failed(ctx, "look for expired join requests", err)
