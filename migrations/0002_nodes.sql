@@ -116,6 +116,7 @@ CREATE TABLE join_requests (
     note             TEXT,
     node_id          TEXT,
     ended_at         TIMESTAMPTZ,
+    waived           JSONB, -- what operators have waived before, for the same CSR and claims
     FOREIGN KEY (token_id) REFERENCES join_tokens (id)
 );
 CREATE UNIQUE INDEX join_requests_csr ON join_requests (token_id, csr_sha256) WHERE status IN ('pending', 'approved', 'denied');

@@ -44,7 +44,7 @@ func (p place) serveFlags() map[string]string {
 	return map[string]string{
 		"listen": "127.0.0.1:0", "data": p.data, "db": "sqlite:" + p.db, "seal-key-file": p.sealKey, "ca-dir": p.ca,
 		"policy-dir": p.policies, "placeholders": p.placeholders, "trusted-proxy": "10.0.0.0/8,192.0.2.1/32",
-		"join-rate-per-address": "0.5", "join-burst-per-address": "3", "join-rate": "20", "log-level": "trace", "log-format": "json",
+		"join-rate-per-address": "0.5", "join-burst-per-address": "3", "join-rate": "20", "node-rate": "5", "log-level": "trace", "log-format": "json",
 	}
 }
 
@@ -65,7 +65,7 @@ func wrongFlags() map[string]string {
 		"listen": "nowhere", "data": "/dev/null/data", "db": "mysql://nowhere", "seal-key-file": "/dev/null/key", "ca-dir": "/dev/null/ca",
 		"tls": "loud", "tls-cert": "/dev/null/cert", "tls-key": "/dev/null/key", "tls-host": "no name",
 		"policy-dir": "/dev/null/policies", "placeholders": "/dev/null/placeholders", "trusted-proxy": "nowhere",
-		"join-rate-per-address": "-1", "join-burst-per-address": "0", "join-rate": "NaN", "log-level": "loud", "log-format": "xml",
+		"join-rate-per-address": "-1", "join-burst-per-address": "0", "join-rate": "NaN", "node-rate": "-2", "log-level": "loud", "log-format": "xml",
 	}
 }
 

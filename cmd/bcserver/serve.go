@@ -51,6 +51,7 @@ func (p *program) serveCommand() *cobra.Command {
 	flags.Float64Var(&config.JoinLimits.PerAddress, "join-rate-per-address", 1, "joins a second from one address; 0: no limit")
 	flags.IntVar(&config.JoinLimits.Burst, "join-burst-per-address", 5, "joins at once from one address")
 	flags.Float64Var(&config.JoinLimits.Overall, "join-rate", 50, "joins a second in all, on this server; 0: no limit")
+	flags.Float64Var(&config.JoinLimits.PerNode, "node-rate", 2, "calls a second of one node, in bursts of ten times that; 0: no limit")
 	flags.Var(prefixes{&config.JoinLimits.TrustedProxies}, "trusted-proxy", "network of proxies whose X-Forwarded-For is believed; may be repeated")
 	flags.StringVar(&level, "log-level", "info", "trace, debug, info, warn or error")
 	flags.StringVar(&format, "log-format", "text", "text or json")

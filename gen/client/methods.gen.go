@@ -581,6 +581,7 @@ func (g NodesClient) Join(ctx context.Context, in NodesJoinInput) (*NodesJoinOut
 // It is refused with
 //   - UNAUTHENTICATED: No valid certificate of a node was presented.
 //   - PERMISSION_DENIED: The node is banned (`reason` is `node_banned`).
+//   - RATE_LIMITED: The node calls too often.
 func (g NodesClient) Confirm(ctx context.Context, in NodesConfirmInput) (*NodesConfirmOutput, error) {
 	return call[NodesConfirmOutput](ctx, g.c, "nodes.confirm", in)
 }
@@ -598,6 +599,7 @@ func (g NodesClient) Confirm(ctx context.Context, in NodesConfirmInput) (*NodesC
 //   - INVALID_INPUT: `csr` is no PKCS#10 request in PEM or base64 DER that can be signed (rule `csr`).
 //   - UNAUTHENTICATED: No certificate of a node was presented, or one that ended more than 7 days ago.
 //   - PERMISSION_DENIED: The node is banned (`reason` is `node_banned`).
+//   - RATE_LIMITED: The node calls too often.
 //   - CONFLICT: The key of the request stands for another node, or this renewal was confirmed.
 func (g NodesClient) Renew(ctx context.Context, in NodesRenewInput) (*NodesRenewOutput, error) {
 	return call[NodesRenewOutput](ctx, g.c, "nodes.renew", in)
@@ -613,6 +615,7 @@ func (g NodesClient) Renew(ctx context.Context, in NodesRenewInput) (*NodesRenew
 // It is refused with
 //   - UNAUTHENTICATED: No valid certificate of a node was presented.
 //   - PERMISSION_DENIED: The node is banned (`reason` is `node_banned`).
+//   - RATE_LIMITED: The node calls too often.
 func (g NodesClient) Report(ctx context.Context, in NodesReportInput) (*NodesReportOutput, error) {
 	return call[NodesReportOutput](ctx, g.c, "nodes.report", in)
 }

@@ -3,6 +3,7 @@ package attest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/bettercompute/bettercompute/gen/problem"
 	"github.com/bettercompute/bettercompute/gen/wire"
@@ -43,20 +44,33 @@ func (Token) Attest(_ context.Context, evidence Evidence) (Outcome, error) {
 // Inventory knows machines before they join.
 type Inventory interface {
 	// InventoryMatches returns the machines of a pool that have any of the identifiers.
-	InventoryMatches(ctx context.Context, tenantID, poolID string, identifiers []store.Identifier) ([]string, error)
+	InventoryMatches(ctx context.Context, tenantID, poolID string, identifiers []store.Identifier) ([]store.InventoryMachine, error)
 }
 
 // Discovery is the attestor that admits the machines of the pool's inventory.
 type Discovery struct{ Inventory Inventory }
 
-// Attest implements [Attestor]. A machine that matches several entries is none of them for certain.
+// Attest implements [Attestor]. A machine that matches several entries is none
+// of them for certain, and neither is one with another serial number or UUID
+// than its entry: an address is seen by everybody on the network.
 func (d Discovery) Attest(ctx context.Context, evidence Evidence) (Outcome, error) {
 	matches, err := d.Inventory.InventoryMatches(ctx, evidence.TenantID, evidence.PoolID, evidence.Machine.Tells)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if len(matches) != 1 {
+	if len(matches) != 1 || contradicts(evidence.Machine, matches[0]) {
 		return Outcome{Defer: wire.DeferralReasonUnknownMachine}, nil
 	}
 	return Outcome{}, nil
+}
+
+// contradicts reports whether a machine has another serial number or product
+// UUID than the inventory knows of it.
+func contradicts(m Machine, known store.InventoryMachine) bool {
+	for _, id := range identifiersOf(store.Claims{Serial: known.Serial, ProductUUID: known.ProductUUID}) {
+		if slices.ContainsFunc(m.Tells, func(told store.Identifier) bool { return told.Kind == id.Kind && told != id }) {
+			return true
+		}
+	}
+	return false
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -13,9 +14,13 @@ import (
 	"github.com/bettercompute/bettercompute/impl/store"
 )
 
-// SharedRule stands in place of a placeholder rule where two nodes of a pool
-// have presented a value: it tells neither of them.
-const SharedRule = "shared"
+// What stands in place of a placeholder rule.
+const (
+	SharedRule    = "shared"    // two nodes of a pool have presented the value: it tells neither of them
+	MalformedRule = "malformed" // a product UUID that is none
+)
+
+var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // A Machine is what a machine claims, judged: what may tell it from others, and
 // what does not.
@@ -50,7 +55,12 @@ func Judge(list *placeholder.List, claims store.Claims, virtualMachines bool) Ma
 			m.Placeholders = append(m.Placeholders, store.PlaceholderMatch{Field: string(field), Value: value, Rule: rule})
 			return
 		}
-		m.Tells = append(m.Tells, Normal(field, value))
+		id := Normal(field, value)
+		if field == wire.IdentifierFieldProductUUID && !uuidForm.MatchString(id.Value) {
+			m.Placeholders = append(m.Placeholders, store.PlaceholderMatch{Field: string(field), Value: value, Rule: MalformedRule})
+			return
+		}
+		m.Tells = append(m.Tells, id)
 	})
 	slices.SortFunc(m.Tells, byKindAndValue)
 	m.Tells = slices.Compact(m.Tells)
@@ -97,6 +107,18 @@ func (m Machine) WithoutShared(holdings []store.Holding) (Machine, []store.Holdi
 	return left, held
 }
 
+// LooksFor is what others may hold of the machine: what tells it, and its
+// product UUID as a tool that swaps the first three fields reads it.
+func (m Machine) LooksFor() []store.Identifier {
+	all := slices.Clone(m.Tells)
+	for _, id := range m.Tells {
+		if id.Kind == string(wire.IdentifierFieldProductUUID) {
+			all = append(all, store.Identifier{Kind: id.Kind, Value: placeholder.SwapUUID(id.Value)})
+		}
+	}
+	return all
+}
+
 // SHA256 is the same for machines that nothing tells apart; empty where nothing
 // tells the machine at all.
 func (m Machine) SHA256() string {
@@ -110,25 +132,34 @@ func (m Machine) SHA256() string {
 	return digest(parts)
 }
 
+// Pinned is what a token expects, in normal form.
+func Pinned(expect store.Expect) []store.Identifier {
+	claims := store.Claims{ProductUUID: expect.ProductUUID, Serial: expect.Serial}
+	if expect.MAC != "" {
+		claims.MACs = []string{expect.MAC}
+	}
+	if expect.GPUUUID != "" {
+		claims.GPUUUIDs = []string{expect.GPUUUID}
+	}
+	return identifiersOf(claims)
+}
+
+func identifiersOf(claims store.Claims) (all []store.Identifier) {
+	each(claims, func(field wire.IdentifierField, value string) { all = append(all, Normal(field, value)) })
+	return all
+}
+
 // Pin holds a machine against what its token expects: every identifier must
 // match, an address any of the machine's addresses (NJ-4). The reason is empty
 // where it does.
 func Pin(expect store.Expect, m Machine) problem.Reason {
 	var reason problem.Reason
-	for _, pinned := range []struct {
-		field wire.IdentifierField
-		value string
-	}{
-		{wire.IdentifierFieldProductUUID, expect.ProductUUID},
-		{wire.IdentifierFieldSerial, expect.Serial},
-		{wire.IdentifierFieldMAC, expect.MAC},
-		{wire.IdentifierFieldGPUUUID, expect.GPUUUID},
-	} {
-		if pinned.value == "" || slices.Contains(m.Tells, Normal(pinned.field, pinned.value)) {
+	for _, pinned := range Pinned(expect) {
+		if slices.Contains(m.Tells, pinned) {
 			continue
 		}
-		swapped := store.Identifier{Kind: string(pinned.field), Value: placeholder.SwapUUID(pinned.value)}
-		if pinned.field != wire.IdentifierFieldProductUUID || !slices.Contains(m.Tells, swapped) {
+		swapped := store.Identifier{Kind: pinned.Kind, Value: placeholder.SwapUUID(pinned.Value)}
+		if pinned.Kind != string(wire.IdentifierFieldProductUUID) || !slices.Contains(m.Tells, swapped) {
 			return problem.ReasonHardwareMismatch
 		}
 		reason = problem.ReasonUUIDByteOrder

@@ -178,7 +178,7 @@ func TestNodes_Forget(t *testing.T) {
 		tok := p.mint(t, pool, nil)
 		removed, m := p.admit(t, tok, newMachine(t, nil)), newMachine(t, nil)
 		alive := p.admit(t, tok, m)
-		renewed := p.renew(t, alive, m.request(t, template("next")))
+		renewed := p.renew(t, alive, m.asking(t, template("next")))
 		p.confirm(t, renewed)
 		p.remove(t, removed)
 		all := func() int {
@@ -202,7 +202,7 @@ func TestNodes_Forget(t *testing.T) {
 			t.Errorf("a certificate that ended 30 days ago is still there: %v", err)
 		}
 		other := p.mint(t, pool, func(tok *store.JoinToken) { tok.ExpiresAt = p.db.Now().Add(time.Hour) })
-		wantCode(t, p.refused(t, other, m.request(t, template("join"))), problem.Conflict) // the key is still the node's
+		wantCode(t, p.refused(t, other, m.asking(t, template("join"))), problem.Conflict) // the key is still the node's
 	})
 }
 

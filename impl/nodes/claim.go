@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/bettercompute/bettercompute/gen/api"
@@ -37,7 +38,7 @@ func (n *Nodes) claim(ctx context.Context, j join, pool store.Pool, machine atte
 		Claims:   j.claims,
 		TokenID:  j.Token.ID,
 	}
-	level := poolTrust(pool.SiteTenantID, pool.SiteCustom, pool.PlatformOperated, node.Hosted)
+	level := trust.Min(poolTrust(pool.SiteTenantID, pool.SiteCustom, pool.PlatformOperated, node.Hosted), vouched(approved, pool))
 	if over.reclaims != nil {
 		node.ID, node.CreatedAt = over.reclaims.ID, over.reclaims.CreatedAt
 		level = trust.Min(level, wire.Trust(over.reclaims.Trust))
@@ -65,6 +66,22 @@ func (n *Nodes) claim(ctx context.Context, j join, pool store.Pool, machine atte
 	default: // what stands in the way is seen by the next look
 		return nil, nil
 	}
+}
+
+// vouched is how far those may be trusted who let in a machine that the pool's
+// attestor did not know. Nobody vouches for their own machines on somebody
+// else's site (JT-41): there such a machine stays its tenant's.
+func vouched(approved approval, pool store.Pool) wire.Trust {
+	for _, w := range approved.waivers {
+		by, _, _ := strings.Cut(w.By, "/")
+		switch wire.DeferralReason(w.Reason) {
+		case wire.DeferralReasonUnknownMachine, wire.DeferralReasonUnlistedEk:
+			if by != pool.SiteTenantID {
+				return wire.TrustTenantControlled
+			}
+		}
+	}
+	return wire.TrustPlatform
 }
 
 // poolTrust is what a node of a pool is trusted with by a token (JT-40).

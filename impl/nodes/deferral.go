@@ -18,8 +18,9 @@ const (
 	retryQueueFull = time.Minute
 )
 
-// deferJoin puts the join into the approval queue.
-func (n *Nodes) deferJoin(ctx context.Context, j join, pool store.Pool, machine attest.Machine, reason wire.DeferralReason, over takeover) (*api.NodesJoinOutput, error) {
+// deferJoin puts the join into the approval queue. What was approved before
+// stays so: a machine may need several reasons to be waived, one after the other.
+func (n *Nodes) deferJoin(ctx context.Context, j join, pool store.Pool, machine attest.Machine, reason wire.DeferralReason, over takeover, approved approval) (*api.NodesJoinOutput, error) {
 	request := store.JoinRequest{
 		TenantID:      pool.TenantID,
 		PoolID:        pool.PoolID,
@@ -32,6 +33,7 @@ func (n *Nodes) deferJoin(ctx context.Context, j join, pool store.Pool, machine 
 		ClaimsSHA256:  attest.ClaimsSHA256(j.claims),
 		MachineSHA256: machine.SHA256(),
 		Placeholders:  machine.Placeholders,
+		Waived:        approved.waivers,
 		Hosted:        j.Token.Hosted,
 		SourceAddress: j.Address,
 	}

@@ -1,36 +1,21 @@
 package nodes_test
 
 import (
-	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/bettercompute/bettercompute/gen/api"
 	"github.com/bettercompute/bettercompute/gen/problem"
-	"github.com/bettercompute/bettercompute/gen/wire"
 	"github.com/bettercompute/bettercompute/impl/bearer"
 	"github.com/bettercompute/bettercompute/impl/ca"
-	"github.com/bettercompute/bettercompute/impl/csr"
 	"github.com/bettercompute/bettercompute/impl/fault"
-	"github.com/bettercompute/bettercompute/impl/iam"
 	"github.com/bettercompute/bettercompute/impl/inventory"
 	"github.com/bettercompute/bettercompute/impl/joinrequests"
 	"github.com/bettercompute/bettercompute/impl/nodes"
 	"github.com/bettercompute/bettercompute/impl/placeholder"
 	"github.com/bettercompute/bettercompute/impl/store"
 	"github.com/bettercompute/bettercompute/impl/store/storetest"
-	"github.com/bettercompute/bettercompute/impl/strictjson"
 )
 
 // noon is when a test begins, unless it lets the clock run.
@@ -172,15 +157,10 @@ type token struct {
 	bearer string
 }
 
-var serialNumbers atomic.Int64
-
-// unique returns a text that stands for one thing of all tests.
-func unique(prefix string) string { return fmt.Sprintf("%s%06d", prefix, serialNumbers.Add(1)+170_000) }
-
 // mint mints a token for ten uses and an hour, after change has had it.
 func (p *process) mint(t testing.TB, pool store.Pool, change func(*store.JoinToken)) token {
 	t.Helper()
-	id := "jt_" + fmt.Sprintf("%052d", serialNumbers.Add(1))
+	id := uniqueID()
 	secret, hash := bearer.Mint(bearer.JoinToken, id)
 	made := token{bearer: "Bearer " + secret.Reveal()}
 	must(t, p.db.Write(t.Context(), func(tx *store.Tx) error {
@@ -209,198 +189,3 @@ func (p *process) uses(t testing.TB, tok token) int64 {
 	must(t, err)
 	return row.Uses
 }
-
-// machine is a machine at the door: its key, its request and what it says of itself.
-type machine struct {
-	key    crypto.Signer
-	csr    string
-	claims wire.NodesJoinInputClaims
-}
-
-type claims = wire.NodesJoinInputClaims
-
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	return key
-}
-
-// newMachine has a fresh key, and a serial number of its own unless it says so.
-func newMachine(t testing.TB, c *claims) machine {
-	t.Helper()
-	if c == nil {
-		c = &claims{Serial: strictjson.Some(unique("CZ2D"))}
-	}
-	m := machine{key: newKey(t), claims: *c}
-	var err error
-	m.csr, err = csr.New(m.key)
-	must(t, err)
-	return m
-}
-
-// called is a machine of a serial number.
-func called(t testing.TB, serial string) machine {
-	t.Helper()
-	return newMachine(t, &claims{Serial: strictjson.Some(serial)})
-}
-
-// reinstalled is the same hardware with a new key.
-func (m machine) reinstalled(t testing.TB) machine {
-	t.Helper()
-	return newMachine(t, &m.claims)
-}
-
-// request is another request of the machine's key.
-func (m machine) request(t testing.TB, template x509.CertificateRequest) machine {
-	t.Helper()
-	der, err := x509.CreateCertificateRequest(rand.Reader, &template, m.key)
-	must(t, err)
-	m.csr = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
-	return m
-}
-
-func (m machine) parsed(t testing.TB) *csr.Request {
-	t.Helper()
-	parsed, err := csr.Parse(m.csr)
-	must(t, err)
-	return parsed
-}
-
-// join calls as the pipeline does: the token first, then the body.
-func (p *process) join(ctx context.Context, bearer string, m machine) (*api.NodesJoinOutput, error) {
-	arrival, err := p.Arrive(ctx, bearer, address)
-	if err != nil {
-		return nil, err
-	}
-	return p.Join(nodes.WithArrival(ctx, arrival), &wire.NodesJoinInput{CSR: m.csr, Claims: m.claims})
-}
-
-func (p *process) refused(t testing.TB, tok token, m machine) error {
-	t.Helper()
-	out, err := p.join(t.Context(), tok.bearer, m)
-	if err == nil {
-		t.Errorf("the join is not refused: %+v", out)
-	}
-	return err
-}
-
-func (p *process) admit(t testing.TB, tok token, m machine) *api.Admission {
-	t.Helper()
-	out, err := p.join(t.Context(), tok.bearer, m)
-	if err != nil || out.Admitted == nil || out.Pending != nil {
-		t.Fatalf("the join is not admitted: %+v, %v", out, err)
-	}
-	return out.Admitted
-}
-
-func (p *process) defers(t testing.TB, tok token, m machine, reason wire.DeferralReason) *api.Deferral {
-	t.Helper()
-	out, err := p.join(t.Context(), tok.bearer, m)
-	if err != nil || out.Pending == nil || out.Admitted != nil {
-		t.Fatalf("the join is not deferred: %+v, %v", out, err)
-	}
-	if out.Pending.Reason != reason {
-		t.Fatalf("the join is deferred for %s, want %s", out.Pending.Reason, reason)
-	}
-	return out.Pending
-}
-
-func ops(ctx context.Context) context.Context {
-	return iam.WithPrincipal(ctx, iam.Principal{Tenant: "acme", Name: "ops"})
-}
-
-func (p *process) approve(t testing.TB, tok token, d *api.Deferral) api.JoinRequest {
-	t.Helper()
-	out, err := p.requests.Approve(ops(t.Context()), &wire.JoinRequestsApproveInput{
-		TenantID: tok.TenantID, PoolID: tok.PoolID, RequestID: d.RequestID, CSRSha256: d.CSRSha256,
-	})
-	must(t, err)
-	return out.JoinRequest
-}
-
-func (p *process) deny(t testing.TB, tok token, d *api.Deferral) {
-	t.Helper()
-	_, err := p.requests.Deny(ops(t.Context()), &wire.JoinRequestsDenyInput{TenantID: tok.TenantID, PoolID: tok.PoolID, RequestID: d.RequestID})
-	must(t, err)
-}
-
-func (p *process) request(t testing.TB, tok token, id string) api.JoinRequest {
-	t.Helper()
-	out, err := p.requests.Get(t.Context(), &wire.JoinRequestsGetInput{TenantID: tok.TenantID, PoolID: tok.PoolID, RequestID: id})
-	must(t, err)
-	return out.JoinRequest
-}
-
-func (p *process) revoke(t testing.TB, tok token) {
-	t.Helper()
-	must(t, p.db.Write(t.Context(), func(tx *store.Tx) error {
-		_, _, err := tx.RevokeToken(t.Context(), tok.TenantID, tok.PoolID, tok.ID, "acme/ops")
-		return err
-	}))
-}
-
-func (p *process) node(t testing.TB, a *api.Admission) api.Node {
-	t.Helper()
-	out, err := p.Get(t.Context(), &wire.NodesGetInput{TenantID: a.TenantID, PoolID: a.PoolID, NodeID: a.NodeID})
-	must(t, err)
-	return out.Node
-}
-
-func (p *process) ban(t testing.TB, a *api.Admission) {
-	t.Helper()
-	_, err := p.Ban(ops(t.Context()), &wire.NodesBanInput{TenantID: a.TenantID, PoolID: a.PoolID, NodeID: a.NodeID})
-	must(t, err)
-}
-
-func (p *process) remove(t testing.TB, a *api.Admission) {
-	t.Helper()
-	_, err := p.Remove(ops(t.Context()), &wire.NodesRemoveInput{TenantID: a.TenantID, PoolID: a.PoolID, NodeID: a.NodeID})
-	must(t, err)
-}
-
-// nodesOf lists all live nodes of a pool.
-func (p *process) nodesOf(t testing.TB, pool store.Pool) (all []api.Node) {
-	t.Helper()
-	in := &wire.NodesListInput{TenantID: pool.TenantID, PoolID: pool.PoolID, Limit: 200}
-	for {
-		out, err := p.List(t.Context(), in)
-		must(t, err)
-		all = append(all, out.Nodes...)
-		if out.Cursor == nil {
-			return all
-		}
-		in.Cursor = strictjson.Some(*out.Cursor)
-	}
-}
-
-func (p *process) count(t testing.TB, pool store.Pool) int {
-	t.Helper()
-	return len(p.nodesOf(t, pool))
-}
-
-// together runs fn n times, all of them at once from a barrier, and returns when all have ended.
-func together(n int, fn func(i int)) {
-	var ready, done sync.WaitGroup
-	start := make(chan struct{})
-	ready.Add(n)
-	for i := range n {
-		done.Go(func() {
-			ready.Done()
-			<-start
-			fn(i)
-		})
-	}
-	ready.Wait()
-	close(start)
-	done.Wait()
-}
-
-// template asks for a certificate of a name, which nobody gives: it makes one
-// request of a key differ from another.
-func template(name string) x509.CertificateRequest {
-	return x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}
-}
-
-// emptyTemplate is what the daemon asks for.
-var emptyTemplate x509.CertificateRequest

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/bettercompute/bettercompute/gen/api"
@@ -21,11 +22,15 @@ type join struct {
 	claims store.Claims
 }
 
-// An approval is what an operator has waived for a join.
+// An approval is what operators have waived for a join.
 type approval struct {
 	requestID string
-	waives    wire.DeferralReason
+	waivers   []store.Waiver
 	nodeID    string // the node that may be taken over although it is alive
+}
+
+func (a approval) waives(reason wire.DeferralReason) bool {
+	return slices.ContainsFunc(a.waivers, func(w store.Waiver) bool { return w.Reason == string(reason) })
 }
 
 // looks is how often a join is looked at again because what it was decided on
@@ -108,7 +113,8 @@ func (n *Nodes) asked(ctx context.Context, j join, request store.JoinRequest) (*
 		return n.pending(request), approval{}, nil
 	case wire.JoinRequestStatusApproved:
 		if same { // an approval holds for the claims that the operator saw (JR-4)
-			return nil, approval{request.ID, wire.DeferralReason(request.Reason), request.ReclaimsNodeID}, nil
+			waivers := append(request.Waived, store.Waiver{Reason: request.Reason, By: request.DecidedBy})
+			return nil, approval{request.ID, waivers, request.ReclaimsNodeID}, nil
 		}
 	}
 	return nil, approval{}, nil
@@ -131,11 +137,11 @@ func ended(token store.JoinToken, approved approval, now time.Time) string {
 // or defers the join.
 func (n *Nodes) decide(ctx context.Context, j join, pool store.Pool, approved approval) (*api.NodesJoinOutput, error) {
 	judged := attest.Judge(n.placeholders, j.claims, pool.AllowVirtualMachines)
-	holdings, err := n.db.Holdings(ctx, pool.TenantID, pool.PoolID, judged.Tells)
+	held, err := n.db.Holdings(ctx, pool.TenantID, pool.PoolID, judged.LooksFor())
 	if err != nil {
 		return nil, err
 	}
-	if len(holdings) > 0 {
+	if len(held) > 0 {
 		_, err := n.db.JoinUse(ctx, j.Token.ID, j.csr.Fingerprint)
 		if err == nil {
 			return nil, nil // another call of the machine was faster: the node is its own
@@ -144,7 +150,7 @@ func (n *Nodes) decide(ctx context.Context, j join, pool store.Pool, approved ap
 			return nil, err
 		}
 	}
-	machine, holdings := judged.WithoutShared(holdings)
+	machine, holdings := judged.WithoutShared(held)
 	if reason := attest.Pin(j.Token.Expect, machine); reason != "" {
 		return nil, n.refuse(j.Arrival, reason)
 	}
@@ -159,14 +165,17 @@ func (n *Nodes) decide(ctx context.Context, j join, pool store.Pool, approved ap
 	if outcome.Reject != "" {
 		return nil, n.refuse(j.Arrival, outcome.Reject)
 	}
-	over := decideTakeover(holdings, j.Token.AllowReclaim, approved, n.db.Now())
+	over := decideTakeover(holdings, j.Token, approved, n.db.Now())
+	if slices.ContainsFunc(held, func(h store.Holding) bool { return h.Node.BannedAt != nil }) {
+		over = takeover{reject: problem.ReasonNodeBanned} // whatever it shares with others
+	}
 	switch {
-	case outcome.Defer != "" && outcome.Defer != approved.waives:
-		return n.deferJoin(ctx, j, pool, machine, outcome.Defer, over)
+	case outcome.Defer != "" && !approved.waives(outcome.Defer):
+		return n.deferJoin(ctx, j, pool, machine, outcome.Defer, over, approved)
 	case over.reject != "":
 		return nil, n.refuse(j.Arrival, over.reject)
 	case over.deferred != "":
-		return n.deferJoin(ctx, j, pool, machine, over.deferred, over)
+		return n.deferJoin(ctx, j, pool, machine, over.deferred, over, approved)
 	}
 	return n.claim(ctx, j, pool, machine, over, approved)
 }

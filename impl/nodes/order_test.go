@@ -1,7 +1,8 @@
 package nodes_test
 
 import (
-	"fmt"
+	"crypto/rand"
+	"encoding/hex"
 	"slices"
 	"testing"
 	"time"
@@ -121,7 +122,7 @@ func newScene(t *testing.T, p *process, reasons ...step) *scene {
 	s.pool = p.poolCalled(t, unique("p"), attestor)
 	s.m = newMachine(t, &claims{
 		Serial:      strictjson.Some(unique("CZ2D")),
-		ProductUUID: strictjson.Some(fmt.Sprintf("4c4c4544-0042-3510-8052-%012d", serialNumbers.Add(1))),
+		ProductUUID: strictjson.Some("4c4c4544-0042-3510-8052-" + hex.EncodeToString([]byte(rand.Text()[:6]))),
 	})
 	if has("nothing but placeholders") {
 		s.m.claims = claims{Serial: strictjson.Some("Default string")}
@@ -157,7 +158,7 @@ func newScene(t *testing.T, p *process, reasons ...step) *scene {
 		s.use(t, has)
 	}
 	if of("key") {
-		other, elsewhere := s.m.request(t, template("other")).parsed(t), p.mint(t, p.poolCalled(t, unique("p"), "token"), nil)
+		other, elsewhere := s.m.asking(t, template("other")).parsed(t), p.mint(t, p.poolCalled(t, unique("p"), "token"), nil)
 		if has("a key that is a node's") {
 			p.claimed(t, elsewhere, other)
 		} else {
@@ -240,7 +241,7 @@ func (s *scene) spoil(has func(string) bool) {
 		}
 		s.bearer = s.bearer[:len(s.bearer)-1] + string(last)
 	case has("an unknown token"):
-		secret, _ := bearer.Mint(bearer.JoinToken, fmt.Sprintf("jt_%052d", serialNumbers.Add(1)))
+		secret, _ := bearer.Mint(bearer.JoinToken, uniqueID())
 		s.bearer = "Bearer " + secret.Reveal()
 	case has("a wrong secret"):
 		secret, _ := bearer.Mint(bearer.JoinToken, s.tok.ID)

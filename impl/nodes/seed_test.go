@@ -26,10 +26,10 @@ func (p *process) seedRequests(t testing.TB, tok token, n int, status string, li
 	at := func(when time.Time) string { return "'" + when.UTC().Format("2006-01-02 15:04:05+00:00") + "'" }
 	now := p.db.Now()
 	_, err = db.ExecContext(t.Context(), fmt.Sprintf(`INSERT INTO join_requests (id, tenant_id, pool_id, token_id, status, reason, attestor, csr_sha256, key_sha256,
-			claims, claims_sha256, machine_sha256, placeholders, source_address, seen, created_at, last_seen_at, expires_at)
+			claims, claims_sha256, machine_sha256, placeholders, waived, source_address, seen, created_at, last_seen_at, expires_at)
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		SELECT 'jr_' || substr('%s', 32) || (1000000 + i), '%s', '%s', '%s', '%s', 'placeholder_hardware', 'token', '%s' || i, '%s' || i,
-			'{}', 'x', '', '[]', '192.0.2.7', 1, %s, %s, %s FROM n`,
+			'{}', 'x', '', '[]', '[]', '192.0.2.7', 1, %s, %s, %s FROM n`,
 		n, tok.ID, tok.TenantID, tok.PoolID, tok.ID, status, tok.ID, tok.ID, at(now), at(now), at(now.Add(life))))
 	must(t, err)
 }

@@ -95,7 +95,7 @@ func (n *Nodes) Renew(ctx context.Context, in *wire.NodesRenewInput) (*api.Nodes
 			lowered := caller.Node
 			lowered.Trust = string(trustNow(caller))
 			certificate = newCertificate(lowered, request, n.db.Now())
-			renewed, err := n.db.RenewCertificate(ctx, caller.Node, certificate)
+			renewed, err := n.db.RenewCertificate(ctx, caller.Node, caller.Certificate.Serial, certificate)
 			if err != nil {
 				return nil, err
 			}

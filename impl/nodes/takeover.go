@@ -1,10 +1,12 @@
 package nodes
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bettercompute/bettercompute/gen/problem"
 	"github.com/bettercompute/bettercompute/gen/wire"
+	"github.com/bettercompute/bettercompute/impl/attest"
 	"github.com/bettercompute/bettercompute/impl/store"
 )
 
@@ -21,31 +23,32 @@ type takeover struct {
 }
 
 // decideTakeover applies the rules of NJ-5 to who holds the identifiers of a
-// machine. An approval waives one reason to defer, and hands over no other node
-// than the one that the operator saw.
-func decideTakeover(holdings []store.Holding, allowReclaim bool, approved approval, now time.Time) takeover {
-	holders := map[string]*store.Node{}
+// machine. An approval hands over no other node than the one that the operator
+// saw, and a token that is pinned to a machine no other node than that machine's.
+func decideTakeover(holdings []store.Holding, token store.JoinToken, approved approval, now time.Time) takeover {
+	holders := map[string]bool{}
 	var held []store.Identifier
-	for i := range holdings {
-		node := &holdings[i].Node
-		if node.BannedAt != nil {
-			return takeover{reject: problem.ReasonNodeBanned}
-		}
-		holders[node.ID] = node
-		held = append(held, holdings[i].Identifier)
+	for _, h := range holdings {
+		holders[h.Node.ID] = true
+		held = append(held, h.Identifier)
 	}
 	switch {
 	case len(holders) == 0:
 		return takeover{}
-	case !allowReclaim:
+	case !token.AllowReclaim:
 		return takeover{reject: problem.ReasonIdentityInUse}
-	case len(holders) > 1 && approved.waives == wire.DeferralReasonSeveralCandidates:
+	case len(holders) > 1 && approved.waives(wire.DeferralReasonSeveralCandidates):
 		return takeover{shares: held}
 	case len(holders) > 1:
 		return takeover{deferred: wire.DeferralReasonSeveralCandidates}
 	}
+	for _, pinned := range attest.Pinned(token.Expect) {
+		if !slices.Contains(held, pinned) {
+			return takeover{reject: problem.ReasonIdentityInUse}
+		}
+	}
 	node := &holdings[0].Node
-	if alive(node, now) && !(approved.waives == wire.DeferralReasonNodeActive && approved.nodeID == node.ID) {
+	if alive(node, now) && !(approved.waives(wire.DeferralReasonNodeActive) && approved.nodeID == node.ID) {
 		return takeover{deferred: wire.DeferralReasonNodeActive, reclaims: node}
 	}
 	return takeover{reclaims: node}

@@ -215,10 +215,10 @@ func TestNJ_6_WhatARequestAsksForIsIgnored(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *process) {
 		tok := p.mint(t, p.pool(t, nil), nil)
-		m := newMachine(t, nil).request(t, greedy(t))
+		m := newMachine(t, nil).asking(t, greedy(t))
 		a := p.admit(t, tok, m)
 		p.wantCertificate(t, a, m, wire.TrustTenantOwned)
-		again := newMachine(t, nil).request(t, greedy(t))
+		again := newMachine(t, nil).asking(t, greedy(t))
 		p.advance(time.Second)
 		p.wantCertificate(t, p.renew(t, a, again), again, wire.TrustTenantOwned)
 	})

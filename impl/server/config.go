@@ -72,9 +72,9 @@ func (c *Config) check(ctx context.Context) error {
 }
 
 func (l *JoinLimits) check() error {
-	for flag, value := range map[string]float64{"--join-rate-per-address": l.PerAddress, "--join-rate": l.Overall} {
+	for flag, value := range map[string]float64{"--join-rate-per-address": l.PerAddress, "--join-rate": l.Overall, "--node-rate": l.PerNode} {
 		if math.IsNaN(value) || math.IsInf(value, 0) || value < 0 {
-			return fmt.Errorf("%w: %s must be a number of joins a second, or 0 for no limit", ErrConfig, flag)
+			return fmt.Errorf("%w: %s must be a number a second, or 0 for no limit", ErrConfig, flag)
 		}
 	}
 	if l.PerAddress > 0 && l.Burst < 1 {

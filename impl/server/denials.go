@@ -75,6 +75,9 @@ func (d *denials) flush(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for denial, t := range counts {
+		if later := d.counts[denial]; later != nil {
+			t.address = later.address
+		}
 		d.addLocked(denial, *t)
 	}
 	return err

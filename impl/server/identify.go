@@ -77,6 +77,11 @@ func (s *Server) recognize(ctx context.Context, r *http.Request, c *call) (store
 			Reason:   string(problem.ReasonNodeBanned),
 		})
 	}
+	if err == nil {
+		if wait := s.limits.takeOfNode(caller.Node.ID); wait > 0 {
+			return caller, fault.RateLimited("too many calls of this node", wait)
+		}
+	}
 	return caller, err
 }
 

@@ -19,7 +19,7 @@ func TestInternal_NothingIsTold(t *testing.T) {
 	each(t, func(t *testing.T, s *running) {
 		s.withPools(t)
 		ops := s.key(t, "acme/ops", "tenant-admin")
-		s.exec(t, "DROP TABLE join_tokens")
+		s.exec(t, "ALTER TABLE join_tokens RENAME TO gone")
 		for method, body := range map[string]object{
 			"joinTokens.create": lab(),
 			"joinTokens.list":   {"tenantId": "acme", "poolId": "lab"},
@@ -89,13 +89,14 @@ func logged(log string, parts ...string) bool {
 // tried again, and say when.
 func TestUnavailable_WithoutADatabase(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s *running) {
-		s.withPools(t)
+	eachTLS(t, func(t *testing.T, s *running) {
+		_, token, n := s.withNode(t)
 		if err := s.server.Close(); err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range []answer{
 			s.call(t, s.admin, "joinTokens.create", lab()), s.call(t, s.admin, "events.watch", object{"tenantId": "acme"}), s.get(t, "/readyz"),
+			s.join(t, token, newMachine(t, nil)), n.call(t, "nodes.report", object{}),
 		} {
 			if r := a.refused(t, problem.Unavailable); strings.Contains(r.Detail, "sql") {
 				t.Errorf("a caller is told %q", r.Detail)

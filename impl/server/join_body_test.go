@@ -89,7 +89,7 @@ func TestJoin_AHalfSentCallDoesNotOutliveWhatItShows(t *testing.T) {
 		joins.rest(t).refused(t, problem.Unauthenticated)
 		reports.rest(t).noNode(t)
 		bans.rest(t).refusedFor(t, problem.ReasonNodeBanned)
-		if n := s.denied(t, "join-token/"+id, "compute-pool/acme/lab", "revoked"); n != 1 {
+		if n := s.denied(t, "join-token/"+id, "nodes.join", "compute-pool/acme/lab", "revoked"); n != 1 {
 			t.Errorf("%d refusals are recorded", n)
 		}
 	}, func(s *setup) { s.adjust = func(server *server.Server) { server.SetBodyTimeout(0) } })

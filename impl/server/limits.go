@@ -10,16 +10,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// JoinLimits bound how often machines may try to join, on this replica (NJ-7).
+// JoinLimits bound how often machines may try to join, and nodes call, on this
+// replica (NJ-7).
 type JoinLimits struct {
 	PerAddress     float64        // a second, from one address; 0: no limit
 	Burst          int            // at once, from one address
 	Overall        float64        // a second; 0: no limit
+	PerNode        float64        // calls of one node a second; 0: no limit
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 }
 
-// maxAddresses is how many addresses are kept apart; the longest unseen is forgotten.
-const maxAddresses = 65536
+// How many addresses and nodes are kept apart; the longest unseen is forgotten.
+const (
+	maxAddresses = 65536
+	maxNodes     = 65536
+	nodeBurst    = 10 // seconds' worth of calls
+)
 
 // joinLimits count the joins of the last moments.
 type joinLimits struct {
@@ -27,14 +33,22 @@ type joinLimits struct {
 	now       func() time.Time
 	overall   *rate.Limiter
 	addresses *lru.Cache[netip.Prefix, *rate.Limiter]
+	nodes     *lru.Cache[string, *rate.Limiter]
 }
 
 func newJoinLimits(config JoinLimits, now func() time.Time) *joinLimits {
-	addresses, err := lru.New[netip.Prefix, *rate.Limiter](maxAddresses)
+	return &joinLimits{
+		config: config, now: now, overall: newLimiter(config.Overall, int(config.Overall)),
+		addresses: newLimiters[netip.Prefix](maxAddresses), nodes: newLimiters[string](maxNodes),
+	}
+}
+
+func newLimiters[K comparable](size int) *lru.Cache[K, *rate.Limiter] {
+	limiters, err := lru.New[K, *rate.Limiter](size)
 	if err != nil {
 		panic(err) // the size is ours
 	}
-	return &joinLimits{config, now, newLimiter(config.Overall, int(config.Overall)), addresses}
+	return limiters
 }
 
 func newLimiter(perSecond float64, burst int) *rate.Limiter {
@@ -65,12 +79,23 @@ func takeOf(limiter *rate.Limiter, now time.Time) time.Duration {
 }
 
 func (l *joinLimits) ofAddress(address string) *rate.Limiter {
-	key := network(address)
-	if limiter, known := l.addresses.Get(key); known {
+	return limiterOf(l.addresses, network(address), l.config.PerAddress, l.config.Burst)
+}
+
+// takeOfNode counts a call of a node, or says how long to wait before the next one.
+func (l *joinLimits) takeOfNode(id string) time.Duration {
+	if l.config.PerNode <= 0 {
+		return 0
+	}
+	return takeOf(limiterOf(l.nodes, id, l.config.PerNode, int(nodeBurst*l.config.PerNode)), l.now())
+}
+
+func limiterOf[K comparable](limiters *lru.Cache[K, *rate.Limiter], key K, perSecond float64, burst int) *rate.Limiter {
+	if limiter, known := limiters.Get(key); known {
 		return limiter
 	}
-	limiter := newLimiter(l.config.PerAddress, l.config.Burst)
-	if first, known, _ := l.addresses.PeekOrAdd(key, limiter); known { // another call was faster
+	limiter := newLimiter(perSecond, burst)
+	if first, known, _ := limiters.PeekOrAdd(key, limiter); known { // another call was faster
 		return first
 	}
 	return limiter

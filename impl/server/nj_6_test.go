@@ -61,6 +61,13 @@ func TestNJ_6_RefusedOnItsOpenConnection(t *testing.T) {
 		report().refusedFor(t, problem.ReasonNodeBanned)
 		for method, body := range selfMethods(t) {
 			n.call(t, method, body).refusedFor(t, problem.ReasonNodeBanned)
+			want := int64(1)
+			if method == "nodes.report" {
+				want = 2
+			}
+			if n := s.denied(t, "node/"+n.NodeID, method, "compute-pool/acme/lab", "node_banned"); n != want {
+				t.Errorf("%d refused calls of %s are recorded", n, method)
+			}
 		}
 		as[api.NodesUnbanOutput](t, s.call(t, ops, "nodes.unban", n.id()))
 		as[api.NodesReportOutput](t, report())

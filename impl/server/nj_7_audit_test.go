@@ -13,9 +13,9 @@ import (
 	"github.com/bettercompute/bettercompute/gen/problem"
 )
 
-// denied is how many joins of a principal are recorded as refused, after what
+// denied is how many calls of a principal are recorded as refused, after what
 // was counted is written.
-func (s *running) denied(t testing.TB, principal, resource, reason string) (n int64) {
+func (s *running) denied(t testing.TB, principal, method, resource, reason string) (n int64) {
 	t.Helper()
 	if err := s.server.FlushDenials(t.Context()); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func (s *running) denied(t testing.TB, principal, resource, reason string) (n in
 		t.Fatalf("more: %v, error: %v", more, err)
 	}
 	for _, row := range rows {
-		if row.Principal == principal && row.Action == "nodes.join" && row.Resource == resource && row.Reason == reason {
+		if row.Principal == principal && row.Action == method && row.Resource == resource && row.Reason == reason {
 			n += row.Count
 		}
 	}
@@ -158,7 +158,7 @@ func TestNJ_7_EveryRefusalIsAudited(t *testing.T) {
 					principal, resource = "join-token/"+c.tokenID, "compute-pool/acme/lab"
 					want = append(want, rejection{c.tokenID, c.name, last, calls})
 				}
-				if n := s.denied(t, principal, resource, c.name); n != total {
+				if n := s.denied(t, principal, "nodes.join", resource, c.name); n != total {
 					t.Errorf("%s: %d are recorded, want %d", c.name, n, total)
 				}
 			}

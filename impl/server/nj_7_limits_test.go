@@ -104,7 +104,7 @@ func TestNJ_7_LimitOfAnAddress(t *testing.T) {
 			t.Errorf("of one address in two forms %d were answered", n)
 		}
 
-		if n := s.denied(t, "join-token/*", "compute-pool/*", "rate_limited"); n != 13 {
+		if n := s.denied(t, "join-token/*", "nodes.join", "compute-pool/*", "rate_limited"); n != 13 {
 			t.Errorf("%d refusals for coming too early are recorded", n)
 		}
 		if events := s.published(t, "acme", "security.join.rejected"); len(events) != 0 {
@@ -129,16 +129,36 @@ func TestNJ_7_LimitOverall(t *testing.T) {
 	}
 }
 
+// TestNJ_7_LimitOfANode holds that a node has its rate, whatever it calls, and
+// keeps no other node from calling.
+func TestNJ_7_LimitOfANode(t *testing.T) {
+	t.Parallel()
+	eachTLS(t, func(t *testing.T, s *running) {
+		_, token, n := s.withNode(t) // with its first call
+		other := s.confirmed(t, token, newMachine(t, nil))
+		for range 9 {
+			as[api.NodesReportOutput](t, n.call(t, "nodes.report", object{}))
+		}
+		for method, body := range selfMethods(t) {
+			a := n.call(t, method, body)
+			if a.refused(t, problem.RateLimited); a.header.Get("Retry-After") != "1" {
+				t.Errorf("%s: Retry-After is %q", method, a.header.Get("Retry-After"))
+			}
+		}
+		as[api.NodesReportOutput](t, other.call(t, "nodes.report", object{}))
+		s.clock.Advance(time.Second)
+		as[api.NodesReportOutput](t, n.call(t, "nodes.report", object{}))
+		n.call(t, "nodes.report", object{}).refused(t, problem.RateLimited)
+	}, limited(server.JoinLimits{PerNode: 1}))
+}
+
 // TestNJ_7_WhoIsRefusedMakesNobodyWait holds that a flood is over when it is
 // over: calls that were refused, many at once, are no debt.
 func TestNJ_7_WhoIsRefusedMakesNobodyWait(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t, storetest.SQLite, clockAt(noon), limited(server.JoinLimits{PerAddress: 1, Burst: 1, Overall: 1}))
-	together(32, func(int) {
-		for range 8 {
-			s.knock(t, "")
-		}
-	})
+	s.client = clientOf(t, s.trusting(t))
+	together(16, func(int) { s.knocks(t, 8, "") })
 	s.clock.Advance(time.Second)
 	if _, early := s.knock(t, ""); early {
 		t.Error("a second after the flood a join must wait")
@@ -202,4 +222,27 @@ func TestNJ_7_AddressOfACaller(t *testing.T) {
 			t.Errorf("from %s, for %q: %s, want %s", c.peer, c.forwarded, got, c.want)
 		}
 	}
+}
+
+// FuzzNJ_7_AddressOfACaller holds that whatever a header says, the address is
+// one, and is the peer's own where that is no proxy of ours.
+func FuzzNJ_7_AddressOfACaller(f *testing.F) {
+	for _, seed := range []string{"", "192.0.2.1", "2001:db8::1, 10.0.0.1", "::ffff:10.0.0.1,,", "fe80::1%x, 10.0.0.2", "for=x"} {
+		f.Add(true, seed)
+		f.Add(false, seed)
+	}
+	limits := server.JoinLimits{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	f.Fuzz(func(t *testing.T, proxy bool, forwarded string) {
+		peer := "192.0.2.7"
+		if proxy {
+			peer = "10.0.0.7"
+		}
+		got := server.AddressOf(limits, &http.Request{RemoteAddr: peer + ":4711", Header: http.Header{"X-Forwarded-For": {forwarded}}})
+		if address, err := netip.ParseAddr(got); err != nil || address.Zone() != "" || address.Is4In6() || address.String() != got {
+			t.Errorf("%q", got)
+		}
+		if !proxy && got != peer {
+			t.Errorf("%s became %s", peer, got)
+		}
+	})
 }

@@ -121,28 +121,31 @@ func TestOperators_Roles(t *testing.T) {
 		ops := s.key(t, "acme/ops", "tenant-admin")
 		const may, no, nowhere = problem.Code(""), problem.PermissionDenied, problem.NotFound
 		for _, c := range []struct {
-			who, role, pool       string
-			read, change, approve problem.Code
-			policy                string
+			who, role, pool              string
+			read, change, approve, vouch problem.Code // what is said to it
+			policy, vouches              string       // that let it change, and vouch
 		}{
-			{"acme/eve", "pool-auditor", "", may, no, no, ""},
-			{"acme/eva", "pool-auditor", "lab", may, no, no, ""},
-			{"acme/yves", "pool-auditor", "yard", no, no, no, ""},
-			{"acme/yan", "pool-operator", "yard", no, no, no, ""},
-			{"globex/eve", "pool-auditor", "", nowhere, nowhere, nowhere, ""},
-			{"globex/ops", "tenant-admin", "", nowhere, nowhere, nowhere, ""},
-			{"acme/bot", "pool-operator", "lab", may, may, may, "pool-operator/one-pool"},
-			{"acme/boss", "tenant-admin", "", may, may, may, "tenant-admin/own"},
-			{"platform/root", "platform-admin", "", may, may, nowhere, "platform-admin/any"},
+			{"acme/eve", "pool-auditor", "", may, no, no, no, "", ""},
+			{"acme/eva", "pool-auditor", "lab", may, no, no, no, "", ""},
+			{"acme/yves", "pool-auditor", "yard", no, no, no, no, "", ""},
+			{"acme/yan", "pool-operator", "yard", no, no, no, no, "", ""},
+			{"globex/eve", "pool-auditor", "", nowhere, nowhere, nowhere, nowhere, "", ""},
+			{"globex/ops", "tenant-admin", "", nowhere, nowhere, nowhere, nowhere, "", ""},
+			{"acme/bot", "pool-operator", "lab", may, may, may, no, "pool-operator/one-pool", ""},
+			{"acme/boss", "tenant-admin", "", may, may, may, may, "tenant-admin/own", "tenant-admin/own-sites"},
+			{"platform/root", "platform-admin", "", may, may, nowhere, may, "platform-admin/any", "platform-admin/any"},
 		} {
 			key, made := s.key(t, c.who, c.role, slices.DeleteFunc([]string{c.pool}, func(p string) bool { return p == "" })...), s.things(t, ops)
 			for _, method := range operatorsOrder {
 				t.Run(c.who+" "+method, func(t *testing.T) {
-					want := c.change
-					if !methods[method].Mutation {
+					want, policy := c.change, c.policy
+					switch {
+					case !methods[method].Mutation:
 						want = c.read
-					} else if method == "joinRequests.approve" {
+					case method == "joinRequests.approve":
 						want = c.approve
+					case strings.HasPrefix(method, "inventory."):
+						want, policy = c.vouch, c.vouches
 					}
 					a := s.call(t, key, method, made.calls("acme", "lab")[method])
 					if want != may {
@@ -152,7 +155,7 @@ func TestOperators_Roles(t *testing.T) {
 					}
 					var recorded []store.Decision
 					if want == may && methods[method].Mutation {
-						recorded = []store.Decision{{Principal: c.who, Action: methods[method].Action, Resource: "compute-pool/acme/lab", Policies: []string{c.policy}}}
+						recorded = []store.Decision{{Principal: c.who, Action: methods[method].Action, Resource: "compute-pool/acme/lab", Policies: []string{policy}}}
 					}
 					got := s.decisionsOf(t, a.header.Get("X-Request-Id"))
 					if !slices.EqualFunc(got, recorded, func(a, b store.Decision) bool {
@@ -167,6 +170,10 @@ func TestOperators_Roles(t *testing.T) {
 			"security.node.banned": "bannedBy", "security.node.unbanned": "unbannedBy", "security.node.removed": "removedBy",
 			"security.join-request.denied": "deniedBy", "compute.inventory.removed": "removedBy",
 		} {
+			want := []string{"acme/bot", "acme/boss", "platform/root"}
+			if event == "compute.inventory.removed" {
+				want = want[1:]
+			}
 			var by []string
 			for _, e := range s.published(t, "acme", event) {
 				var data map[string]any
@@ -175,10 +182,28 @@ func TestOperators_Roles(t *testing.T) {
 				}
 				by = append(by, fmt.Sprint(data[who]))
 			}
-			if !slices.Equal(by, []string{"acme/bot", "acme/boss", "platform/root"}) {
+			if !slices.Equal(by, want) {
 				t.Errorf("%s is published of %v", event, by)
 			}
 		}
+	})
+}
+
+// TestOperators_TheInventoryIsTheSiteOwners holds that a tenant that was given a
+// pool on the platform's machines does not vouch for machines there.
+func TestOperators_TheInventoryIsTheSiteOwners(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *running) {
+		s.withPools(t)
+		s.pool(t, "acme", "rented", "platform/core", object{"policy": object{"attestor": "discovery"}})
+		ops, pool := s.key(t, "acme/ops", "tenant-admin"), object{"tenantId": "acme", "poolId": "rented"}
+		imports := pool.with(object{"machines": []object{{"machineId": "r1", "identifiers": object{"serial": "R1"}}}})
+		removes := pool.with(object{"machineId": "r1"})
+		s.call(t, ops, "inventory.import", imports).refused(t, problem.PermissionDenied)
+		as[api.InventoryImportOutput](t, s.call(t, s.admin, "inventory.import", imports))
+		as[api.InventoryListOutput](t, s.call(t, ops, "inventory.list", pool))
+		s.call(t, ops, "inventory.remove", removes).refused(t, problem.PermissionDenied)
+		as[api.InventoryRemoveOutput](t, s.call(t, s.admin, "inventory.remove", removes))
 	})
 }
 

@@ -95,7 +95,7 @@ func (s *running) tables(t testing.TB) map[string][]string {
 // ofTheServer reports whether a table is written beside the calls: by the feed,
 // the count of refusals, and the chores' queue.
 func ofTheServer(table string) bool {
-	return table == "leases" || table == "denials" || strings.HasPrefix(table, "river_")
+	return table == "leases" || table == "denials" || table == "sqlite_sequence" || strings.HasPrefix(table, "river_")
 }
 
 func rowsOf(t testing.TB, db *sql.DB, query string) (list []string) {

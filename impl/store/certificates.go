@@ -85,8 +85,9 @@ func (db *DB) Seen(ctx context.Context, nodeID, agentVersion string) error {
 	return db.failed(ctx, "note that a node is alive", err)
 }
 
-// ConfirmCertificate notes that a node has stored a certificate: the older
-// ones are revoked, and the call that issued it cannot be repeated (NJ-3).
+// ConfirmCertificate notes that a node has stored a certificate: all others are
+// revoked, and the call that issued it cannot be repeated (NJ-3). So of two who
+// hold the key of one node, the second to confirm finds out.
 func (db *DB) ConfirmCertificate(ctx context.Context, certificate NodeCertificate, agentVersion string) error {
 	return db.Write(ctx, func(tx *Tx) error {
 		if _, err := tx.nodeForUpdate(ctx, certificate.NodeID); err != nil {
@@ -97,9 +98,8 @@ func (db *DB) ConfirmCertificate(ctx context.Context, certificate NodeCertificat
 		if err != nil || n == 0 {
 			return err
 		}
-		if _, err := tx.exec(ctx, "revoke older certificates", `UPDATE node_certificates SET revoked_at = ?2
-			WHERE node_id = ?0 AND serial <> ?1 AND revoked_at IS NULL AND created_at <= ?3`,
-			certificate.NodeID, certificate.Serial, tx.Now(), certificate.CreatedAt); err != nil {
+		if _, err := tx.exec(ctx, "revoke other certificates", `UPDATE node_certificates SET revoked_at = ?2
+			WHERE node_id = ?0 AND serial <> ?1 AND revoked_at IS NULL`, certificate.NodeID, certificate.Serial, tx.Now()); err != nil {
 			return err
 		}
 		_, err = tx.exec(ctx, "confirm node", `UPDATE nodes SET last_seen_at = ?1, confirmed_at = coalesce(confirmed_at, ?1),
@@ -116,12 +116,13 @@ func (r Reader) Renewal(ctx context.Context, nodeID, csrSHA256 string) (NodeCert
 }
 
 // RenewCertificate claims the next certificate of a node, as it was when that
-// was decided, and lowers its trust to that of the certificate, of which
+// was decided, which calls with the certificate of a serial number, and lowers its trust to that of the certificate, of which
 // security.node.trust-lowered is published. renewed is false where the same
 // request was claimed meanwhile. A key that is another node's is CONFLICT, and
 // so is a node that was removed, taken over or trusted less meanwhile: trust
 // never rises (JT-40), and who lost a node gets no certificate for it (NJ-5).
-func (db *DB) RenewCertificate(ctx context.Context, node Node, next NodeCertificate) (renewed bool, err error) {
+// A renewal before it that was not confirmed is revoked: there is one at a time.
+func (db *DB) RenewCertificate(ctx context.Context, node Node, with string, next NodeCertificate) (renewed bool, err error) {
 	err = db.Write(ctx, func(tx *Tx) error {
 		now, err := tx.nodeForUpdate(ctx, node.ID)
 		if err != nil {
@@ -143,8 +144,12 @@ func (db *DB) RenewCertificate(ctx context.Context, node Node, next NodeCertific
 			}
 			return nil
 		}
-		if now.RemovedAt != nil || !now.JoinedAt.Equal(node.JoinedAt) || now.Trust != node.Trust {
+		if now.RemovedAt != nil || now.BannedAt != nil || !now.JoinedAt.Equal(node.JoinedAt) || now.Trust != node.Trust {
 			return fault.Conflict("the node has changed meanwhile")
+		}
+		if _, err := tx.exec(ctx, "revoke the renewal before", `UPDATE node_certificates SET revoked_at = ?2
+			WHERE node_id = ?0 AND serial NOT IN (?1, ?3) AND confirmed_at IS NULL AND revoked_at IS NULL`, node.ID, next.Serial, tx.Now(), with); err != nil {
+			return err
 		}
 		lowered, err := tx.exec(ctx, "lower trust", "UPDATE nodes SET trust = ?1 WHERE id = ?0 AND trust <> ?1", node.ID, next.Trust)
 		if err != nil || lowered == 0 {

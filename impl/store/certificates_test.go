@@ -30,7 +30,7 @@ func nextCertificate(nodeID, name string) store.NodeCertificate {
 
 func renew(t testing.TB, db *store.DB, next store.NodeCertificate) bool {
 	t.Helper()
-	renewed, err := db.RenewCertificate(t.Context(), node(t, db, next.NodeID), next)
+	renewed, err := db.RenewCertificate(t.Context(), node(t, db, next.NodeID), "", next)
 	must(t, err)
 	return renewed
 }
@@ -141,34 +141,45 @@ func TestNJ_6_Seen(t *testing.T) {
 	})
 }
 
-func TestNJ_3_Confirm_OlderCertificatesEndNewerDoNot(t *testing.T) {
+// TestNJ_3_Confirm_EndsAllOthers holds that a renewal ends the one before it
+// that was not confirmed, never the certificate that it was asked with, and that
+// a confirmation ends all others.
+func TestNJ_3_Confirm_EndsAllOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		clock := atNoon(db)
 		withLab(t, db)
 		other := withNode(t, db, "other")
-		first := withNode(t, db, "a")
-		serials := []string{first.Certificate.Serial}
-		for i := range 3 {
+		serials := []string{withNode(t, db, "a").Certificate.Serial}
+		renewedWith := func(with string) {
 			clock.Advance(time.Minute)
-			next := nextCertificate("nd_a", fmt.Sprint(i))
-			renew(t, db, next)
+			next := nextCertificate("nd_a", fmt.Sprint(len(serials)))
+			renewed, err := db.RenewCertificate(t.Context(), node(t, db, "nd_a"), with, next)
+			if err != nil || !renewed {
+				t.Fatal(renewed, err)
+			}
 			sign(t, db, next.Serial)
 			serials = append(serials, next.Serial)
 		}
+		wantValid := func(what string, valid ...int) {
+			t.Helper()
+			for i, serial := range serials {
+				if c := certificate(t, db, serial); (c.RevokedAt == nil) != slices.Contains(valid, i) {
+					t.Errorf("%s: certificate %d is revoked at %v", what, i, c.RevokedAt)
+				}
+			}
+			if c := certificate(t, db, other.Certificate.Serial); c.RevokedAt != nil {
+				t.Errorf("%s: another node's certificate is revoked", what)
+			}
+		}
+		renewedWith(serials[0])
+		wantValid("renewed", 0, 1)
+		renewedWith(serials[0])
+		wantValid("renewed again", 0, 2)
 		clock.Advance(time.Minute)
 		at := clock.Now()
 		must(t, db.ConfirmCertificate(t.Context(), certificate(t, db, serials[2]), "0.1"))
-		state := func() (text string) {
-			for _, serial := range append(slices.Clone(serials), other.Certificate.Serial) {
-				c := certificate(t, db, serial)
-				text += fmt.Sprint(c.ConfirmedAt != nil, c.RevokedAt != nil, " ")
-			}
-			return text
-		}
-		if got, want := state(), "false true false true true false false false false false "; got != want {
-			t.Errorf("confirmed and revoked: %s, want %s", got, want)
-		}
+		wantValid("confirmed", 2)
 		if n := node(t, db, "nd_a"); n.ConfirmedAt == nil || !n.ConfirmedAt.Equal(at) || !n.LastSeenAt.Equal(at) || n.AgentVersion != "0.1" {
 			t.Errorf("node %+v", n)
 		}
@@ -176,12 +187,12 @@ func TestNJ_3_Confirm_OlderCertificatesEndNewerDoNot(t *testing.T) {
 		for what, serial := range map[string]string{"confirming again": serials[2], "confirming what is revoked": serials[0]} {
 			unchanged(t, db, what, func() { must(t, db.ConfirmCertificate(t.Context(), certificate(t, db, serial), "0.2")) })
 		}
-		must(t, db.ConfirmCertificate(t.Context(), certificate(t, db, serials[3]), "")) // the first confirmation is kept
+		renewedWith(serials[2])
+		wantValid("the next renewal", 2, 3)
+		must(t, db.ConfirmCertificate(t.Context(), certificate(t, db, serials[3]), "")) // the first confirmation of the node is kept
+		wantValid("confirmed, too", 3)
 		if n := node(t, db, "nd_a"); !n.ConfirmedAt.Equal(at) || !n.LastSeenAt.Equal(clock.Now()) || n.AgentVersion != "0.1" {
 			t.Errorf("node %+v", n)
-		}
-		if got, want := state(), "false true false true true true true false false false "; got != want {
-			t.Errorf("confirmed and revoked: %s, want %s", got, want)
 		}
 	})
 }
@@ -222,7 +233,7 @@ func TestNJ_6_Renew_KeysAndReplays(t *testing.T) {
 			thief := nextCertificate(nodeID, what)
 			thief.KeySHA256 = key
 			unchanged(t, db, what, func() {
-				_, err := db.RenewCertificate(t.Context(), node(t, db, nodeID), thief)
+				_, err := db.RenewCertificate(t.Context(), node(t, db, nodeID), "", thief)
 				wantCode(t, err, problem.Conflict)
 			})
 		}
@@ -231,7 +242,7 @@ func TestNJ_6_Renew_KeysAndReplays(t *testing.T) {
 		together(8, func(i int) {
 			next := nextCertificate("nd_a", "raced")
 			next.Serial = fmt.Sprint("raced ", i)
-			renewed, err := handles[i%2].RenewCertificate(t.Context(), was, next)
+			renewed, err := handles[i%2].RenewCertificate(t.Context(), was, "", next)
 			if err != nil {
 				t.Error(err)
 			}
@@ -273,7 +284,7 @@ func TestJT_40_Renew_TrustFallsOnceAndNeverRises(t *testing.T) {
 		}
 		renew(t, db, lower)
 		unchanged(t, db, "a renewal that was decided before trust fell", func() {
-			_, err := db.RenewCertificate(t.Context(), before, next("late", "platform"))
+			_, err := db.RenewCertificate(t.Context(), before, "", next("late", "platform"))
 			wantCode(t, err, problem.Conflict)
 		})
 		if got := eventsSince(t, db); len(got) != 0 {
@@ -297,11 +308,11 @@ func TestNJ_5_Renew_WhoLostTheNodeGetsNoCertificate(t *testing.T) {
 		})
 		for id, before := range was {
 			unchanged(t, db, id, func() {
-				_, err := db.RenewCertificate(t.Context(), before, nextCertificate(id, "next of "+id))
+				_, err := db.RenewCertificate(t.Context(), before, "", nextCertificate(id, "next of "+id))
 				wantCode(t, err, problem.Conflict)
 			})
 		}
-		_, err := db.RenewCertificate(t.Context(), store.Node{ID: "nd_none"}, nextCertificate("nd_none", "none"))
+		_, err := db.RenewCertificate(t.Context(), store.Node{ID: "nd_none"}, "", nextCertificate("nd_none", "none"))
 		if fault.From(err).Code != problem.NotFound {
 			t.Errorf("error is %v", err)
 		}

@@ -120,7 +120,7 @@ func (f fleet) confirmOrRenew() error {
 		if f.random.IntN(2) == 0 {
 			next.KeySHA256 = c.KeySHA256
 		}
-		_, err = f.db.RenewCertificate(f.t.Context(), n, next)
+		_, err = f.db.RenewCertificate(f.t.Context(), n, "", next)
 		return err
 	})
 }

@@ -63,7 +63,8 @@ func (tx *Tx) deferJoin(ctx context.Context, q *JoinRequest) (DeferOutcome, erro
 	if err := tx.cancelRequests(ctx, "claims_changed", "token_id = ?1 AND csr_sha256 = ?2 AND claims_sha256 <> ?3", q.TokenID, q.CSRSHA256, q.ClaimsSHA256); err != nil {
 		return Deferred, err
 	}
-	if err := tx.cancelRequests(ctx, "reason_changed", "token_id = ?1 AND csr_sha256 = ?2 AND reason <> ?3", q.TokenID, q.CSRSHA256, q.Reason); err != nil {
+	if err := tx.cancelRequests(ctx, "reason_changed", "token_id = ?1 AND csr_sha256 = ?2 AND (reason <> ?3 OR coalesce(reclaims_node_id, '') <> ?4)",
+		q.TokenID, q.CSRSHA256, q.Reason, q.ReclaimsNodeID); err != nil {
 		return Deferred, err
 	}
 	if q.MachineSHA256 != "" {

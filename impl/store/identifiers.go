@@ -37,8 +37,7 @@ func (r Reader) Holdings(ctx context.Context, tenantID, poolID string, identifie
 	}
 	err := r.sql.NewSelect().Model(&rows).ColumnExpr("node.*, held.kind, held.value, held.holder").
 		Join("JOIN node_identifiers AS held ON held.node_id = node.id").
-		Where("held.tenant_id = ? AND held.pool_id = ?", tenantID, poolID).
-		Where("(?)", amongIdentifiers("held", identifiers)).
+		Where("(?)", amongIdentifiers("held", tenantID, poolID, identifiers)).
 		Order("held.kind", "held.value", "node.id").Scan(ctx)
 	if err != nil {
 		return nil, r.failed(ctx, "look for identifiers", err)
@@ -51,8 +50,10 @@ func (r Reader) Holdings(ctx context.Context, tenantID, poolID string, identifie
 	return holdings, nil
 }
 
-// amongIdentifiers is the condition that a row is about one of the identifiers.
-func amongIdentifiers(table string, identifiers []Identifier) schema.QueryWithArgs {
+// amongIdentifiers is the condition that a row is about one of the identifiers
+// of a pool. Each alternative names the pool, too: SQLite otherwise walks
+// through all identifiers of the pool.
+func amongIdentifiers(table, tenantID, poolID string, identifiers []Identifier) schema.QueryWithArgs {
 	byKind := map[string][]string{}
 	var kinds []string
 	for _, id := range identifiers {
@@ -64,8 +65,8 @@ func amongIdentifiers(table string, identifiers []Identifier) schema.QueryWithAr
 	var parts []string
 	var args []any
 	for _, kind := range kinds {
-		parts = append(parts, table+".kind = ? AND "+table+".value IN (?)")
-		args = append(args, kind, bun.List(byKind[kind]))
+		parts = append(parts, "?.tenant_id = ? AND ?.pool_id = ? AND ?.kind = ? AND ?.value IN (?)")
+		args = append(args, bun.Safe(table), tenantID, bun.Safe(table), poolID, bun.Safe(table), kind, bun.Safe(table), bun.List(byKind[kind]))
 	}
 	return bun.SafeQuery(strings.Join(parts, " OR "), args...)
 }
@@ -145,9 +146,9 @@ func (c *Claim) identifiers(list []Identifier, holder string) (rows []nodeIdenti
 func (tx *Tx) shareIdentifiers(ctx context.Context, c *Claim) error {
 	const key = "tenant_id, pool_id, kind, value, holder"
 	_, err := tx.exec(ctx, "share identifiers", "WITH held AS MATERIALIZED (SELECT "+key+` FROM node_identifiers
-			WHERE tenant_id = ? AND pool_id = ? AND holder = '' AND (?)`+inOrder+tx.dialect.forUpdate+`)
+			WHERE holder = '' AND (?)`+inOrder+tx.dialect.forUpdate+`)
 		UPDATE node_identifiers SET holder = node_id WHERE (`+key+") IN (SELECT "+key+" FROM held)",
-		c.Node.TenantID, c.Node.PoolID, amongIdentifiers("node_identifiers", c.Shares))
+		amongIdentifiers("node_identifiers", c.Node.TenantID, c.Node.PoolID, c.Shares))
 	return err
 }
 

@@ -53,15 +53,17 @@ func (r Reader) Inventory(ctx context.Context, q InventoryQuery) ([]InventoryMac
 }
 
 // InventoryMatches returns the machines of a pool's inventory that have any of
-// the identifiers, in the order of their ids.
-func (r Reader) InventoryMatches(ctx context.Context, tenantID, poolID string, identifiers []Identifier) (machines []string, err error) {
+// the identifiers, in the order of their ids; up to a hundred.
+func (r Reader) InventoryMatches(ctx context.Context, tenantID, poolID string, identifiers []Identifier) ([]InventoryMachine, error) {
 	if len(identifiers) == 0 {
 		return nil, nil
 	}
-	err = r.sql.NewSelect().Distinct().Column("machine_id").TableExpr("inventory_identifiers AS known").
-		Where("tenant_id = ? AND pool_id = ?", tenantID, poolID).
-		Where("(?)", amongIdentifiers("known", identifiers)).Order("machine_id").Scan(ctx, &machines)
-	return machines, r.failed(ctx, "look into the inventory", err)
+	const most = 100 // more than one decides already
+	known := r.sql.NewSelect().Column("machine_id").TableExpr("inventory_identifiers AS known").
+		Where("(?)", amongIdentifiers("known", tenantID, poolID, identifiers))
+	machines, _, err := page[InventoryMachine](ctx, r, "inventory", most, r.sql.NewSelect().
+		Where("tenant_id = ? AND pool_id = ? AND machine_id IN (?)", tenantID, poolID, known).Order("machine_id"))
+	return machines, err
 }
 
 // Known is a machine for the inventory, and what tells it, in normal form.

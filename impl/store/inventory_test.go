@@ -48,7 +48,11 @@ func matches(t testing.TB, db *store.DB, identifiers ...store.Identifier) string
 	t.Helper()
 	machines, err := db.InventoryMatches(t.Context(), "acme", "lab", identifiers)
 	must(t, err)
-	return strings.Join(machines, " ")
+	var names []string
+	for _, machine := range machines {
+		names = append(names, machine.MachineID)
+	}
+	return strings.Join(names, " ")
 }
 
 func TestInventory_ImportListMatchRemove(t *testing.T) {

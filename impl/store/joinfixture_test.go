@@ -156,7 +156,7 @@ func copyRequest(t testing.TB, db *store.DB, q store.JoinRequest, live, ended in
 		return tx.Exec(t.Context(), `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?0)
 			INSERT INTO join_requests SELECT 'jr_' || n, tenant_id, pool_id, token_id, CASE WHEN n <= ?1 THEN status ELSE 'canceled' END, reason, attestor,
 			'csr' || n, 'key' || n, claims, claims_sha256, 'machine' || n, placeholders, hosted, reclaims_node_id, source_address, seen, created_at,
-			last_seen_at, expires_at, decided_at, decided_by, note, node_id, CASE WHEN n <= ?1 THEN NULL ELSE created_at END
+			last_seen_at, expires_at, decided_at, decided_by, note, node_id, CASE WHEN n <= ?1 THEN NULL ELSE created_at END, waived
 			FROM numbers, join_requests WHERE id = ?2`, live+ended, live, q.ID)
 	})
 }

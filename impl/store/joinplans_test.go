@@ -38,7 +38,7 @@ func withFleet(t *testing.T, db *store.DB, nodes int) {
 			"INSERT INTO join_uses " + numbers + "SELECT 'jt_' || (n % 200 + 1), 'csr' || n, 'nd_' || (1000000 + n), 'serial' || n, FALSE, claimed_at FROM numbers, join_uses WHERE node_id = " + pattern,
 			"INSERT INTO join_requests " + numbers + "SELECT 'jr_' || n, tenant_id, " + pool + `, 'jt_' || (n % 200 + 1), CASE WHEN n / 10 % 8 = 0 THEN status ELSE 'consumed' END, reason, attestor,
 				'csr' || n, 'key' || n, claims, claims_sha256, 'machine' || n, placeholders, hosted, reclaims_node_id, source_address, seen, created_at, last_seen_at, expires_at, decided_at,
-				decided_by, note, node_id, CASE WHEN n / 10 % 8 = 0 THEN NULL ELSE created_at END FROM numbers, join_requests WHERE id = '` + q.ID + "'",
+				decided_by, note, node_id, CASE WHEN n / 10 % 8 = 0 THEN NULL ELSE created_at END, waived FROM numbers, join_requests WHERE id = '` + q.ID + "'",
 			"INSERT INTO inventory_machines " + numbers + "SELECT tenant_id, " + pool + ", 'machine' || n, product_uuid, serial, macs, gpu_uuids, created_at, created_by, updated_at FROM numbers, inventory_machines WHERE machine_id = 'pattern'",
 			"INSERT INTO inventory_identifiers " + numbers + "SELECT tenant_id, " + pool + ", CASE WHEN n % 2 = 0 THEN 'serial' ELSE 'mac' END, 'value' || n, 'machine' || n FROM numbers, inventory_identifiers WHERE machine_id = 'pattern'",
 			"ANALYZE",

@@ -33,8 +33,9 @@ type JoinRequest struct {
 	ClaimsSHA256   string `bun:"claims_sha256"`  // an approval holds for these claims alone
 	MachineSHA256  string `bun:"machine_sha256"` // of what tells the machine; empty: nothing does
 	Placeholders   []PlaceholderMatch
-	Hosted         string `bun:",nullzero"`
-	ReclaimsNodeID string `bun:",nullzero"`
+	Waived         []Waiver // what operators have waived before, for the same CSR and claims
+	Hosted         string   `bun:",nullzero"`
+	ReclaimsNodeID string   `bun:",nullzero"`
 	SourceAddress  string
 	Seen           int64
 	CreatedAt      time.Time
@@ -45,6 +46,12 @@ type JoinRequest struct {
 	Note           string     `bun:",nullzero"`
 	NodeID         string     `bun:",nullzero"`
 	EndedAt        *time.Time // set with every status but pending and approved
+}
+
+// Waiver is a reason to defer that an operator has waived, as tenant/name.
+type Waiver struct {
+	Reason string `json:"reason"`
+	By     string `json:"by"`
 }
 
 // PlaceholderMatch is a claim that tells no machine, and the rule that says so.

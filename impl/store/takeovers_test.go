@@ -177,7 +177,7 @@ func TestNJ_5_TakeOverRacesReportAndRenewal(t *testing.T) {
 						err = handles[1].Seen(t.Context(), old.Node.ID, "0.1")
 					}
 				case 2:
-					_, renewed = handles[1].RenewCertificate(t.Context(), was, next)
+					_, renewed = handles[1].RenewCertificate(t.Context(), was, "", next)
 				}
 				if err != nil {
 					t.Error(err)

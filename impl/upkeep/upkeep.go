@@ -16,7 +16,7 @@ import (
 // A Chore is work that is due again and again. It may be done twice, and by two
 // replicas at once.
 type Chore struct {
-	Name  string // for the log and the queue; never reused for other work
+	Name  string // for the log and the queue, of letters, digits and hyphens; never reused for other work
 	Every time.Duration
 	Do    func(context.Context) error
 }
@@ -86,10 +86,14 @@ type worker struct {
 	log    *slog.Logger
 }
 
-// Work implements [river.Worker]. A chore that another release has queued is left to it.
+// Work implements [river.Worker]. A chore that another release has queued is
+// left to it for a while.
 func (w *worker) Work(ctx context.Context, job *river.Job[turn]) error {
 	chore, known := w.chores[job.Args.Chore]
-	if !known {
+	switch {
+	case !known && time.Since(job.CreatedAt) < retention:
+		return river.JobSnooze(poll)
+	case !known:
 		return river.JobCancel(fmt.Errorf("there is no chore %q in this release", job.Args.Chore))
 	}
 	err := chore.Do(ctx)

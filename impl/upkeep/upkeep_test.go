@@ -114,7 +114,7 @@ func TestUpkeep_EveryChoreIsDone(t *testing.T) {
 				panic("the disk is on fire")
 			}
 			writes.Do = func(ctx context.Context) error {
-				if _, err := db.AcquireLease(ctx, "chore", "test", time.Minute); err != nil {
+				if _, err := db.AcquireLease(ctx, "chore", "test", time.Minute); err != nil && ctx.Err() == nil {
 					t.Errorf("a chore cannot write: %v", err)
 				}
 				return writing(ctx)
@@ -203,16 +203,16 @@ func TestUpkeep_AnotherReleasesChore(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		queue, err := db.NewQueue(&river.Config{})
 		must(t, err)
-		_, err = queue.Insert(t.Context(), turnOf{"of tomorrow"}, &river.InsertOpts{Queue: "upkeep", MaxAttempts: 1})
+		_, err = queue.Insert(t.Context(), turnOf{"of-tomorrow"}, &river.InsertOpts{Queue: "upkeep", MaxAttempts: 1})
 		must(t, err)
 		turns, log := make(chan string), &journal{}
-		run(t, db, log.logger(), tells("of today", turns))
-		await(turns, 10, "of today")
-		tomorrow := tells("of tomorrow", turns)
+		run(t, db, log.logger(), tells("of-today", turns))
+		await(turns, 10, "of-today")
+		tomorrow := tells("of-tomorrow", turns)
 		tomorrow.Every = 24 * time.Hour // so that the turn is the one that was queued
 		run(t, storetest.Replica(t, db), log.logger(), tomorrow)
-		await(turns, 1, "of tomorrow")
-		if strings.Contains(log.String(), "of tomorrow") {
+		await(turns, 1, "of-tomorrow")
+		if strings.Contains(log.String(), "of-tomorrow") {
 			t.Errorf("it is logged as a failure:\n%s", log)
 		}
 	})
