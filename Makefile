@@ -30,7 +30,7 @@ test: ## the whole Go suite, on SQLite and on Postgres
 verify: ## independent tools on the running server and its documents (npm, PyPI)
 	.ci/verify
 
-demo: build ## build, start a server, mint, list and revoke a join token, and say what happened
+demo: build ## build, start a server, mint, list and revoke join tokens, join machines, and say what happened
 	tools/demo bin
 
 run: build ## keep a server up on embedded SQLite
