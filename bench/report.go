@@ -78,6 +78,7 @@ const (
 	perSecond   unit = "/s"
 	megabytes   unit = "MB"
 	seconds     unit = "s"
+	distance    unit = "apart" // of two distributions, from 0 to 1
 )
 
 func (u unit) format(value float64) string {
@@ -88,6 +89,8 @@ func (u unit) format(value float64) string {
 		return fmt.Sprintf("%.0f allocs", value)
 	case perSecond:
 		return fmt.Sprintf("%.0f/s", value)
+	case distance:
+		return fmt.Sprintf("%.4f", value)
 	default:
 		return fmt.Sprintf("%.1f %s", value, u)
 	}
