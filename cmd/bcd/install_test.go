@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/bettercompute/bettercompute/gen/client"
 )
 
 // flagsOf are the flags that a command of bcd has.
@@ -49,12 +52,76 @@ func TestInstall_Unit(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"Type": "notify", "Restart": "on-failure", "RestartPreventExitStatus": "1 2", "StateDirectoryMode": "0700",
-		"NoNewPrivileges": "yes", "CapabilityBoundingSet": "", "LoadCredential": "join-token:/etc/bcd/join-token",
+		"NoNewPrivileges": "yes", "CapabilityBoundingSet": "", "LimitCORE": "0", "SetCredential": "join-token:none", "LoadCredential": "join-token:/etc/bcd/join-token",
 	} {
 		if got, there := set[name]; !there || got != want {
 			t.Errorf("%s=%s, want %s", name, got, want)
 		}
 	}
+}
+
+// TestInstall_UnitWithoutATokenFile holds that what the unit hands on then is
+// named as such by a machine that has not joined, and nothing to one that has;
+// and that a server which is not verified is waited out, as the unit says.
+func TestInstall_UnitWithoutATokenFile(t *testing.T) {
+	t.Parallel()
+	s, evil := serve(t), serve(t)
+	_, token := s.mint(t, client.JoinTokensCreateInput{})
+	m := newMachine(t, s, 1, token)
+	good := m.flags
+	m.flags = append(slices.Clone(good), "--token-file", m.file("join-token", "none"))
+	runWith(t, setting{}, m.args("run")...).refused(t, 1, "/etc/bcd/join-token is not there")
+	m.flags = good
+	m.url = evil.url
+	p := m.run(setting{})
+	p.await(t, p.stderr, "--ca-sha256 does not match.* again=")
+	m.stops(p)
+	m.url = s.url
+	m.joins()
+	m.flags = append(slices.Clone(good), "--token-file", m.file("join-token", "none"))
+	m.joins()
+	p = m.run(setting{})
+	m.reported()
+	m.stops(p)
+}
+
+// TestInstall_TheCommandsOfTheDaemonSetWork holds that what its comment says can
+// be pasted: the token is in the file that the secret is made of.
+func TestInstall_TheCommandsOfTheDaemonSetWork(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	dir := t.TempDir()
+	_, err := build(dir, "bcctl")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "kubectl"), []byte("#!/bin/sh\nprintf '%s\\n' \"$*\"\n"), 0o700)) // there is no cluster
+	text, err := os.ReadFile("daemonset.yaml")
+	must(t, err)
+	script := "set -e\n"
+	for line := range strings.Lines(string(text)) {
+		if command, found := strings.CutPrefix(line, "#   "); found && command != "rm token\n" {
+			script += strings.ReplaceAll(command, "--tenant-id acme", "--tenant-id "+platform)
+		}
+	}
+	key, err := os.ReadFile(filepath.Join(s.data, "admin.key"))
+	must(t, err)
+	p := launch(t, "/bin/sh", setting{env: []string{
+		"PATH=" + dir + ":" + os.Getenv("PATH"), "BCCTL_SERVER=" + s.url, "BCCTL_KEY=" + strings.TrimSpace(string(key)), "BCCTL_CA_FILE=" + filepath.Join(s.data, "ca.pem"),
+	}}, "-c", script)
+	if code := p.exit(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	if made := p.stdout.String(); made != "create namespace bcd\n-n bcd create secret generic bcd-join-token --from-file=token=./token\n" {
+		t.Errorf("kubectl was called with %q", made)
+	}
+	file := filepath.Join(p.cmd.Dir, "token")
+	info, err := os.Stat(file)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the token has the mode %v", info.Mode())
+	}
+	minted, err := os.ReadFile(file)
+	must(t, err)
+	newMachine(t, s, 1, strings.TrimSpace(string(minted))).joins("--token-file", file)
 }
 
 // A pod is what the test looks at of a DaemonSet.

@@ -30,7 +30,10 @@ func TestJoin_AMachineIsANode(t *testing.T) {
 	if text := runWith(t, setting{}, "status", "--state", m.state); text.code != 0 || !strings.Contains(text.stdout, node.ID) {
 		t.Errorf("%+v", text)
 	}
-	if e := m.join(); e.code != 0 || !strings.HasPrefix(e.stdout, "joined before: node "+node.ID) {
+	if e := m.join(); e.code != 0 || !strings.HasPrefix(e.stdout, "joined before: node "+node.ID) || strings.Contains(e.stdout, "stays") {
+		t.Errorf("%+v", e)
+	}
+	if e := m.join("--server", "https://other.example"); e.code != 0 || !strings.Contains(e.stdout, "it stays with "+s.url) {
 		t.Errorf("%+v", e)
 	}
 	if uses := s.uses(t, id); uses != 1 {
@@ -97,6 +100,7 @@ func TestJoin_ADeniedRequestIsRefused(t *testing.T) {
 	for range 2 {
 		m.join().refused(t, 1, "an operator denied this join", "reason request_denied")
 	}
+	m.says("not joined: refused (request_denied)", "join with a new token")
 }
 
 // TestJoin_RefusedByItsPin holds that another machine than the expected one is
@@ -144,7 +148,7 @@ func TestNJ_5_AMachineThatIsANodeAlready(t *testing.T) {
 	newMachine(t, s, 1, token).joins()
 	node := s.node(t).ID
 	again := newMachine(t, s, 1, token) // reinstalled: the same machine with an empty disk
-	again.join().refused(t, 1, "another node of the pool has this machine's identity", "allowReclaim", "reason identity_in_use")
+	again.join().refused(t, 1, "another node of the pool has this machine's identity", "--allow-reclaim", "reason identity_in_use")
 	_, token = s.mint(t, client.JoinTokensCreateInput{AllowReclaim: ptr(true), IdempotencyKey: "reclaim"})
 	again = newMachine(t, s, 1, token)
 	if e := again.join(); e.code != 3 || !strings.Contains(e.stdout, "reason node_active") {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,6 +87,22 @@ func (m *machine) status() (s daemon.Status, well bool) {
 		m.t.Fatalf("%s: %v: %v", text, wrong, err)
 	}
 	return s, err == nil
+}
+
+// says checks the state and what comes next, as bcd status prints them, and
+// that it ends with 0 where the machine has joined, and with 1 otherwise.
+func (m *machine) says(state, next string) {
+	m.t.Helper()
+	code := 1
+	if state == "joined" {
+		code = 0
+	}
+	e := runWith(m.t, setting{}, "status", "--state", m.state)
+	m.said = append(m.said, e.stdout, e.stderr)
+	if e.code != code || !regexp.MustCompile(`(?m)^state +`+regexp.QuoteMeta(state)+`$`).MatchString(e.stdout) ||
+		!regexp.MustCompile(`(?m)^next +.*`+regexp.QuoteMeta(next)).MatchString(e.stdout) {
+		m.t.Errorf("%+v", e)
+	}
 }
 
 // text is a file of the state folder; "" where it is not there.

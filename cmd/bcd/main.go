@@ -172,8 +172,12 @@ func told(o daemon.Outcome) string {
 	if o.Already {
 		how = "joined before"
 	}
-	return fmt.Sprintf("%s: node %s of pool %s/%s, profile %s, trust %s, certificate until %s",
+	text := fmt.Sprintf("%s: node %s of pool %s/%s, profile %s, trust %s, certificate until %s",
 		how, o.NodeID, o.TenantID, o.PoolID, o.Profile, o.Trust, o.NotAfter.UTC().Format(time.RFC3339))
+	if o.Stays != "" {
+		text += fmt.Sprintf("\nit stays with %s, and the server of --server was not asked: a new token of that one joins there; for another URL of the same server give --server to `bcd run`", o.Stays)
+	}
+	return text
 }
 
 func runCommand(stdin io.Reader, stderr io.Writer) *cobra.Command {

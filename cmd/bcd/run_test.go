@@ -170,9 +170,12 @@ func TestRun_ABanIsNoEnd(t *testing.T) {
 		status, _ := m.status()
 		return strings.Contains(status.Problem, "the node is banned")
 	})
+	m.says("banned", "an operator must unban or remove it")
 	_, err = s.admin.Nodes.Unban(t.Context(), client.NodesUnbanInput{TenantID: platform, PoolID: lab, NodeID: node})
 	must(t, err)
 	m.reported()
+	m.says("joined", "reports every 30 seconds")
+	p.await(t, p.stderr, "report succeeds again")
 	m.stops(p)
 }
 
@@ -201,6 +204,7 @@ func TestRun_ARemovedNodeJoinsAnew(t *testing.T) {
 	if code := p.exit(t); code != 1 || !strings.Contains(p.stderr.String(), "the server refuses the token") {
 		t.Errorf("exit code %d", code)
 	}
+	m.says("ended", "join with a new token")
 }
 
 // TestNJ_6_ARenewalIsResumedAfterAKill holds that a renewal whose answer was

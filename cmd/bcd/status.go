@@ -17,7 +17,7 @@ func statusCommand(stdout io.Writer) *cobra.Command {
 	var state, output string
 	cmd := &cobra.Command{
 		Use: "status", Short: "Say how this machine stands", Args: noArgs,
-		Long: "Say how this machine stands.\n\nIt ends with 0 when the machine has joined and its certificate is valid, with 1 otherwise.",
+		Long: "Say how this machine stands.\n\nIt ends with 0 when the machine has joined, its certificate is valid and the server has not refused it since, with 1 otherwise.",
 		RunE: func(*cobra.Command, []string) error {
 			if output != "text" && output != "json" {
 				return usageError{fmt.Errorf("--output %q is neither text nor json", output)}
@@ -77,6 +77,13 @@ func print(to io.Writer, s daemon.Status) error {
 
 func standing(s daemon.Status) string {
 	switch {
+	case s.Joined && s.Refused != "": // banned or ended
+		if s.Pending != nil {
+			return s.Refused + "; the join anew is pending"
+		}
+		return s.Refused
+	case s.Refused != "":
+		return "not joined: refused (" + s.Refused + ")"
 	case s.Joined && !s.Valid:
 		return "certificate ended"
 	case s.Joined && !s.Confirmed:

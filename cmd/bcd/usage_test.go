@@ -58,7 +58,7 @@ func TestUsage_Environment(t *testing.T) {
 	runWith(t, setting{env: env}, "join").refused(t, 2, "https only")
 	runWith(t, setting{env: env}, "join", "--server", "https://localhost").refused(t, 1, "/dev/null", "is empty")
 	runWith(t, setting{env: append(env, "BCD_TIMEOUT=soon")}, "join").refused(t, 2, "BCD_TIMEOUT")
-	if e := runWith(t, setting{env: env}, "status"); e.code != 1 || !strings.Contains(e.stdout, "not joined") {
+	if e := runWith(t, setting{env: env}, "status"); e.code != 1 || !strings.Contains(e.stdout, "not joined") || !strings.Contains(e.stdout, "--ca-sha256") {
 		t.Errorf("%+v", e)
 	}
 }

@@ -151,6 +151,29 @@ func TestClock_WhatHasEndedIsNotAcceptedByAClockThatIsBehind(t *testing.T) {
 	}
 }
 
+// TestClock_SlightlyBehindDoesNotProlongACertificate holds the same where the
+// certificate is still valid by the local clock.
+func TestClock_SlightlyBehindDoesNotProlongACertificate(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	m := newMachine(t, s)
+	end := s.Certificate().NotAfter
+	s.set(func() { s.now = end.Add(time.Hour) })
+	m.set(end.Add(-time.Hour))
+	m.joined() // nothing was known before
+	m.set(end.Add(-30 * time.Minute))
+	d := m.open()
+	if _, err := d.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := m.status().Problem; !strings.Contains(p, "the server's certificate has ended") || !strings.Contains(p, "the server said last that it was "+end.Add(time.Hour).Format(time.RFC3339)) {
+		t.Errorf("the problem is %q", p)
+	}
+	if n := len(s.heard("nodes/report", "nodes/confirm")); n > 0 {
+		t.Errorf("%d calls", n)
+	}
+}
+
 // TestClock_ASecondOffIsNothing holds that nobody is bothered by it.
 func TestClock_ASecondOffIsNothing(t *testing.T) {
 	t.Parallel()

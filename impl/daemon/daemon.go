@@ -49,6 +49,7 @@ type Outcome struct {
 	NotAfter                 time.Time
 	Confirmed                bool
 	Already                  bool     // it was joined before
+	Stays                    string   // the server that it is with, where another one was given and not asked
 	Pending                  *Pending // an operator must approve it; the rest is empty
 }
 
@@ -72,10 +73,9 @@ type daemon struct {
 	node    *nodeClient
 	plan    plan
 	ended   bool              // the server no longer knows this identity
-	banned  bool              // it knows it, and refuses it
+	failing [actions]bool     // what did not succeed last time
 	beat    atomic.Int64      // when the loop was known to work, in nanoseconds
 	said    map[string]string // warnings that stand, by what they are about
-	trouble action            // whose the state's problem is
 }
 
 // nodeClient calls with the certificate of one identity.

@@ -35,8 +35,7 @@ func (d *daemon) joinOnce(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if again {
-		d.confirmed(ctx) // a crash may have come between
-		return d.outcome(true), nil
+		return d.stay(ctx)
 	}
 	if d.config.Timeout > 0 {
 		var cancel func()
@@ -44,13 +43,34 @@ func (d *daemon) joinOnce(ctx context.Context) (Outcome, error) {
 		defer cancel()
 	}
 	if err := d.persist(ctx, join, d.join); err != nil {
+		d.refused(join, err)
+		if d.state.Joining != nil && d.state.Joining.Refused != "" && (d.state.Identity == nil || d.state.Identity.is(refusedEnded)) {
+			d.problem(join, err)
+		}
 		return Outcome{}, err
 	}
+	d.cleared(join)
 	if d.state.Joining != nil {
 		return Outcome{Pending: d.state.Joining.Pending}, nil
 	}
 	d.confirmed(ctx)
 	return d.outcome(false), nil
+}
+
+// stay leaves a machine that has joined as it is, with the server that it is
+// with: another one is a matter of a token of it, or of `bcd run`.
+func (d *daemon) stay(ctx context.Context) (Outcome, error) {
+	if d.state.Identity.is(refusedEnded) {
+		return Outcome{}, fmt.Errorf("%s: a new token is needed; give its file with --token-file", noMoreRenews)
+	}
+	given := d.server
+	d.server = d.state.Server
+	d.confirmed(ctx) // a crash may have come between
+	out := d.outcome(true)
+	if given != d.server {
+		out.Stays = d.server
+	}
+	return out, nil
 }
 
 // confirmed confirms where that is still to do. It is no failure of a join
@@ -62,6 +82,7 @@ func (d *daemon) confirmed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, confirmFor)
 	defer cancel()
 	if err := d.persist(ctx, confirm, d.confirm); err != nil {
+		d.refused(confirm, err)
 		d.log.Warn("the certificate is stored and could not be confirmed; `bcd run` will", "error", err)
 	}
 }
@@ -79,10 +100,14 @@ func (d *daemon) joinedBefore() (bool, error) {
 		return true, nil
 	}
 	t, err := d.joinToken()
-	if err != nil {
+	var none absent
+	switch {
+	case errors.As(err, &none):
+		return true, nil
+	case err != nil:
 		return false, err
 	}
-	return t.id == i.TokenID && d.clock.now().Before(i.NotAfter.Add(renewable)), nil
+	return t.id == i.TokenID && !i.is(refusedEnded) && d.clock.now().Before(i.NotAfter.Add(renewable)), nil
 }
 
 // renewable is how long after its end a certificate may be renewed, as the
@@ -179,7 +204,7 @@ func (d *daemon) wait(p client.Deferral, asked time.Time) error {
 	d.state.Server = d.server
 	pending := Pending{p.RequestID, string(p.Reason), p.CSRSha256}
 	news := d.state.Joining.Pending == nil || *d.state.Joining.Pending != pending
-	d.state.Joining.Pending = &pending
+	d.state.Joining.Pending, d.state.Joining.Refused = &pending, ""
 	after := min(time.Duration(max(1, p.RetryAfterSeconds))*time.Second, maxAsked)
 	d.plan.done(join, d.clock.local(), after+d.config.Jitter(after/4))
 	if news {
@@ -192,7 +217,7 @@ func (d *daemon) wait(p client.Deferral, asked time.Time) error {
 // admit stores a new identity. Until it is on the disk, the attempt stays, so
 // that the same call can be made again.
 func (d *daemon) admit(a client.Admission, of **attempt, tokenID string, asked time.Time, v *verifier) error {
-	before := d.state
+	before, anew := d.state, of == &d.state.Joining
 	d.tell(a.ServerTime, asked)
 	d.state.Identity = &identity{
 		NodeID: a.NodeID, TenantID: a.TenantID, PoolID: a.PoolID, TokenID: tokenID, Profile: string(a.Profile), Trust: string(a.Trust),
@@ -204,13 +229,24 @@ func (d *daemon) admit(a client.Admission, of **attempt, tokenID string, asked t
 		return fmt.Errorf("the server has issued a certificate that cannot be used: %w", err)
 	}
 	d.keepBundle(a.CaBundle, v)
-	d.state.Server, d.state.Problem, *of = d.server, "", nil
+	d.state.Server, d.state.Tries, d.state.Problem, *of = d.server, "", "", nil
+	if anew {
+		d.state.LastReportAt, d.state.Renewing = time.Time{}, nil
+	}
 	if err := d.save(); err != nil {
 		d.state = before
 		return fmt.Errorf("the server has issued a certificate for %s, which could not be stored; the next attempt gets the same one: %w", a.NodeID, err)
 	}
 	if err := d.folder.settle(&d.state, key); err != nil {
 		d.log.Warn("the state folder could not be put in order; that is tried again", "error", err)
+	}
+	if anew && key != renewKeyFile {
+		if err := d.folder.remove(renewKeyFile); err != nil {
+			d.log.Warn("the key of a renewal of the former node is left", "error", err)
+		}
+	}
+	if anew {
+		d.metrics.reported.Set(0)
 	}
 	d.ended = false
 	d.schedule()

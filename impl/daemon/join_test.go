@@ -125,7 +125,7 @@ func TestJoin_ARefusalIsFinal(t *testing.T) {
 		"byte order":   {denied("uuid_byte_order"), []string{"byte-swapped", "reason uuid_byte_order"}},
 		"attestor":     {denied("attestation_failed"), []string{"attestor refuses", "reason attestation_failed"}},
 		"denied":       {denied("request_denied"), []string{"an operator denied", "reason request_denied"}},
-		"in use":       {denied("identity_in_use"), []string{"another node of the pool", "allowReclaim"}},
+		"in use":       {denied("identity_in_use"), []string{"another node of the pool", "--allow-reclaim"}},
 		"banned":       {denied("node_banned"), []string{"banned"}},
 		"newer reason": {denied("moon_phase"), []string{"refuses this machine", "moon_phase"}},
 		"input":        {refused{status: http.StatusBadRequest, code: client.ErrorCodeINVALIDINPUT}, []string{"INVALID_INPUT", "req_1"}},

@@ -30,9 +30,9 @@ func meaning(reason client.ProblemReason) string {
 	case client.ProblemReasonRequestDenied:
 		return "an operator denied this join; to ask again takes a new token"
 	case client.ProblemReasonIdentityInUse:
-		return "another node of the pool has this machine's identity, and the token does not allow to take it over; remove that node, or mint a token with allowReclaim"
+		return "another node of the pool has this machine's identity, and the token does not allow to take it over; remove that node, or mint a token with --allow-reclaim"
 	case client.ProblemReasonNodeBanned:
-		return "the node is banned"
+		return "the node is banned: an operator must unban or remove it"
 	default:
 		return "the server refuses this machine"
 	}
@@ -40,7 +40,8 @@ func meaning(reason client.ProblemReason) string {
 
 const (
 	tokenRefused = "the server refuses the token: wrong, expired, used up or revoked"
-	noMoreRenews = "the server no longer knows this node, or its certificate ended more than 7 days ago"
+	noMoreRenews = "the server no longer knows this node, or its certificate ended more than 7 days ago, or another machine has taken the node over (then look at that machine before you give this one a token)"
+	notTaken     = "the server does not take this certificate; a renewal tells whether it takes the node"
 )
 
 // A refusal says in one line what an answer means, and is still that answer.
@@ -88,12 +89,20 @@ func refusedJoin(err error) error {
 
 // refusedNode does so for the calls that a node makes with its certificate. A
 // ban may be lifted, so it is no end.
-func refusedNode(err error) error {
+func refusedNode(what action, err error) error {
 	var refused *client.Error
-	if errors.As(err, &refused) && refused.Status == http.StatusForbidden {
+	switch {
+	case !errors.As(err, &refused):
+		return err
+	case refused.Status == http.StatusForbidden:
 		return refusal{meaning(refused.Reason), refused}
+	case refused.Status == http.StatusUnauthorized && what == renew:
+		return refusal{noMoreRenews, refused}
+	case refused.Status == http.StatusUnauthorized:
+		return refusal{notTaken, refused}
+	default:
+		return err
 	}
-	return err
 }
 
 // busy says that another attempt may be answered otherwise. A conflict is for

@@ -92,13 +92,15 @@ func (d *daemon) do(ctx context.Context, what action) error {
 func (d *daemon) settled(what action, err error) error {
 	d.metrics.count(what, err)
 	if err == nil {
-		d.banned = d.banned && what == join
-		if d.state.Problem != "" && d.trouble == what {
-			d.state.Problem = ""
-			d.trySave()
+		d.cleared(what)
+		if d.failing[what] && what != join {
+			d.log.Info(what.String() + " succeeds again")
 		}
+		d.failing[what] = false
 		return nil
 	}
+	d.failing[what] = true
+	d.refused(what, err)
 	d.problem(what, err)
 	var final stop
 	if errors.As(err, &final) {
@@ -111,7 +113,6 @@ func (d *daemon) settled(what action, err error) error {
 		return nil
 	}
 	d.hangUp()
-	d.banned = isStatus(err, http.StatusForbidden)
 	switch ended := isStatus(err, http.StatusUnauthorized); {
 	case ended && what == renew:
 		d.log.Warn("the identity of this node is of no use any more", "node", d.state.Identity.NodeID, "why", noMoreRenews)
@@ -121,15 +122,6 @@ func (d *daemon) settled(what action, err error) error {
 		d.plan.forced = true
 	}
 	return nil
-}
-
-// problem keeps for `bcd status` why something has not been done.
-func (d *daemon) problem(what action, err error) {
-	d.trouble = what
-	if text := what.String() + ": " + err.Error(); text != d.state.Problem {
-		d.state.Problem = text
-		d.trySave()
-	}
 }
 
 // rejoin joins; where there was an identity that ended, it needs a token that is still there.
@@ -154,9 +146,10 @@ func (d *daemon) confirm(ctx context.Context) error {
 	asked := d.clock.local()
 	answer, err := c.Nodes.Confirm(ctx, client.NodesConfirmInput{AgentVersion: d.agent()})
 	if err != nil {
-		return refusedNode(err)
+		return refusedNode(confirm, err)
 	}
 	d.tell(answer.ServerTime, asked)
+	d.taken()
 	d.state.Identity.Confirmed = true
 	d.plan.done(confirm, d.clock.local(), 0)
 	d.trySave() // where that fails it is confirmed again, which changes nothing
@@ -181,7 +174,7 @@ func (d *daemon) renew(ctx context.Context) error {
 		d.forget(&d.state.Renewing)
 	}
 	if err != nil {
-		return refusedNode(err)
+		return refusedNode(renew, err)
 	}
 	return d.admit(answer.Admitted, &d.state.Renewing, d.state.Identity.TokenID, asked, c.verifier)
 }
@@ -195,9 +188,10 @@ func (d *daemon) report(ctx context.Context) error {
 	asked := d.clock.local()
 	answer, err := c.Nodes.Report(ctx, client.NodesReportInput{AgentVersion: d.agent()})
 	if err != nil {
-		return refusedNode(err)
+		return refusedNode(report, err)
 	}
 	d.tell(answer.ServerTime, asked)
+	d.taken()
 	d.state.LastReportAt = answer.ServerTime
 	d.metrics.reported.Set(float64(answer.ServerTime.Unix()))
 	if answer.RenewAfter.Before(d.state.Identity.RenewAfter) {

@@ -38,6 +38,7 @@ const stateVersion = 1
 type state struct {
 	Version int    `json:"version"`
 	Server  string `json:"server,omitempty"`
+	Tries   string `json:"tries,omitempty"` // the server that was asked last, where that is another one and did not work
 	// CASHA256 is the certificate that the server's was verified against first, where it was pinned.
 	CASHA256 string `json:"caSha256,omitempty"`
 	// CABundle has the roots that the server named with the certificate; empty
@@ -67,6 +68,8 @@ type identity struct {
 	RenewAfter  time.Time `json:"renewAfter"`
 	Confirmed   bool      `json:"confirmed"`
 	Certificate string    `json:"certificate"` // the chain in PEM
+	// Refused is how the server has said no since; a new certificate is another identity.
+	Refused string `json:"refused,omitempty"`
 }
 
 // attempt is a certificate request that may have reached the server. Until it
@@ -75,6 +78,7 @@ type attempt struct {
 	TokenID string   `json:"tokenId,omitempty"` // of a join
 	CSR     string   `json:"csr"`
 	Pending *Pending `json:"pending,omitempty"`
+	Refused string   `json:"refused,omitempty"` // how the server has said no
 }
 
 // load reads the state, and finishes what a crash has left half done.

@@ -158,7 +158,7 @@ func TestTLS_WithoutAFlagTheSystemIsAsked(t *testing.T) {
 	pin := m.CASHA256
 	m.CASHA256 = ""
 	_, err := m.join()
-	wantSays(t, err, "unknown authority")
+	wantSays(t, err, "unknown authority", "--ca-sha256", "bcserver ca show", "--ca-file")
 	m.CASHA256 = pin
 	m.joined()
 	m.CASHA256, m.Server, m.TokenFile = "", "", ""
@@ -172,7 +172,7 @@ func TestTLS_TheNameIsChecked(t *testing.T) {
 	s := newServerAt(t, today, "elsewhere.example")
 	m := newMachine(t, s)
 	_, err := m.join()
-	wantSays(t, err, "127.0.0.1")
+	wantSays(t, err, "elsewhere.example", "--tls-host 127.0.0.1")
 	s.wantNoCredential(t, "/ca.pem")
 }
 

@@ -38,7 +38,11 @@ func readToken(name string, stdin io.Reader, log *slog.Logger) (*token, error) {
 	}
 	line, wrong := oneLine(text)
 	if wrong != "" {
-		return nil, fmt.Errorf("%s %s", from, wrong)
+		err := fmt.Errorf("%s %s", from, wrong)
+		if isAbsent(text) {
+			return nil, absent{err}
+		}
+		return nil, err
 	}
 	id, _, ok := bearer.Parse(bearer.JoinToken, line)
 	if !ok {
@@ -66,11 +70,24 @@ func readTokenFile(name string, log *slog.Logger) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxToken+1))
 }
 
+// absent is the error of a token file that stands for no token.
+type absent struct{ error }
+
+// noToken is what bcd.service hands on where the file of the token is not there.
+const noToken = "none"
+
+func isAbsent(text []byte) bool {
+	line := string(bytes.TrimSpace(text))
+	return line == "" || line == noToken
+}
+
 // oneLine returns the one line of a text, or what is wrong with it.
 func oneLine(text []byte) (line, wrong string) {
 	switch whole := string(text); {
 	case len(bytes.TrimSpace(text)) == 0:
 		return "", "is empty"
+	case isAbsent(text):
+		return "", "says `none`: there is no token; where systemd gives it, /etc/bcd/join-token is not there"
 	case len(text) > maxToken:
 		return "", fmt.Sprintf("is larger than %d bytes, so it holds no token", maxToken)
 	case strings.HasPrefix(whole, "\ufeff"):

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -76,7 +77,7 @@ func (v *verifier) verify(presented []*x509.Certificate) error {
 	local := v.clock.local()
 	at, err := v.check(presented, v.trusts, local)
 	if err != nil {
-		return &tls.CertificateVerificationError{UnverifiedCertificates: presented, Err: err}
+		return &tls.CertificateVerificationError{UnverifiedCertificates: presented, Err: v.advised(err)}
 	}
 	behind := at.After(local)
 	if behind {
@@ -89,6 +90,25 @@ func (v *verifier) verify(presented []*x509.Certificate) error {
 	defer v.mu.Unlock()
 	v.server = presented
 	return nil
+}
+
+// advised says what to do about a server that is not the one that was meant,
+// as far as is known.
+func (v *verifier) advised(err error) error {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%w; if it is the right server, say whom to trust: --ca-sha256 (`bcserver ca show` prints it), or --ca-file", err)
+	case errors.As(err, &name):
+		has := slices.Clone(name.Certificate.DNSNames)
+		for _, ip := range name.Certificate.IPAddresses {
+			has = append(has, ip.String())
+		}
+		return fmt.Errorf("%w; call the server by a name of its certificate (%s), or start it with --tls-host %s", err, strings.Join(has, ", "), v.host)
+	default:
+		return err
+	}
 }
 
 // check verifies a chain as of now by the local clock, and returns as of when
@@ -108,17 +128,14 @@ func (v *verifier) check(presented []*x509.Certificate, trusts bundle, local tim
 	leaf, known := presented[0], v.clock.lastTold()
 	_, err = leaf.Verify(options)
 	if err == nil {
-		return local, nil
+		return local, stillValid(presented, options, local, known)
 	}
 	for _, at := range begins(presented, trusts, local) {
 		options.CurrentTime = at
 		if _, later := leaf.Verify(options); later != nil {
 			continue
 		}
-		if leaf.NotAfter.Before(known) { // the clock is behind, and the certificate has ended all the same
-			return at, ended(leaf, local, known)
-		}
-		return at, nil
+		return at, stillValid(presented, options, local, known)
 	}
 	for _, c := range presented {
 		if c.NotAfter.Before(local) {
@@ -126,6 +143,25 @@ func (v *verifier) check(presented []*x509.Certificate, trusts bundle, local tim
 		}
 	}
 	return at, err
+}
+
+// stillValid refuses a chain that has ended by the time that the server told
+// last: the clock is behind then, and finds it valid all the same.
+func stillValid(presented []*x509.Certificate, options x509.VerifyOptions, local, known time.Time) error {
+	if !known.After(options.CurrentTime) {
+		return nil
+	}
+	options.CurrentTime = known
+	_, err := presented[0].Verify(options)
+	if err == nil {
+		return nil
+	}
+	for _, c := range presented {
+		if c.NotAfter.Before(known) {
+			return ended(c, local, known)
+		}
+	}
+	return err
 }
 
 // begins are the times at which certificates begin that have not begun.
@@ -138,7 +174,8 @@ func begins(presented []*x509.Certificate, trusts bundle, local time.Time) (time
 	return times
 }
 
-// errEnded marks a certificate of the server that has ended by the local clock.
+// errEnded marks a certificate of the server that has ended, by the local clock
+// or by the time that the server told last.
 var errEnded = errors.New("the server's certificate has ended")
 
 func ended(c *x509.Certificate, local, known time.Time) error {

@@ -60,7 +60,7 @@ func (d *daemon) stands() (state, words string) {
 		return stateNone, "joins"
 	case d.ended:
 		return stateEnded, "joins anew: the identity of node " + i.NodeID + " has ended"
-	case d.banned:
+	case i.is(refusedBanned):
 		return stateBanned, "node " + i.NodeID + " is banned"
 	case !i.Confirmed:
 		return stateUnconfirmed, "node " + i.NodeID + ", certificate not confirmed yet"
