@@ -164,7 +164,7 @@ func TestNJ_3_RenewalUnsigned(t *testing.T) {
 		claim := func() string {
 			certificate := p.claim(token{}, request).Certificate
 			certificate.NodeID = a.NodeID
-			renewed, err := p.db.RenewCertificate(t.Context(), node, "", certificate)
+			renewed, err := p.db.RenewCertificate(t.Context(), node, a.Serial, certificate)
 			if err != nil || !renewed {
 				t.Fatal(renewed, err)
 			}

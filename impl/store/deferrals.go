@@ -74,14 +74,14 @@ func (tx *Tx) deferJoin(ctx context.Context, q *JoinRequest) (DeferOutcome, erro
 			return Deferred, err
 		}
 	}
-	if full, err := tx.queueFull(ctx, token); err != nil || full {
-		return QueueFull, err
-	}
 	q.ID, q.Status, q.Seen = newRequestID(tx.Now()), pending, 1
 	q.CreatedAt, q.LastSeenAt, q.ExpiresAt = tx.Now(), tx.Now(), tx.Now().Add(RequestLife)
 	made, err := tx.insert(ctx, "join request", q)
 	if err != nil || !made {
 		return WasDecided, err
+	}
+	if full, err := tx.queueFull(ctx, token); err != nil || full {
+		return QueueFull, err
 	}
 	return Deferred, tx.publish(ctx, q.subject(), events.SecurityJoinRequestCreated{
 		RequestID: q.ID, TokenID: q.TokenID, Reason: q.Reason, CSRSha256: q.CSRSHA256,
@@ -89,7 +89,7 @@ func (tx *Tx) deferJoin(ctx context.Context, q *JoinRequest) (DeferOutcome, erro
 	})
 }
 
-// queueFull reports whether one more request would be too many.
+// queueFull reports whether the requests that there are now are too many.
 func (tx *Tx) queueFull(ctx context.Context, token JoinToken) (bool, error) {
 	var live, ever, ofPool int64
 	err := tx.sql.NewRaw("SELECT count(CASE WHEN ended_at IS NULL AND expires_at > ?1 THEN 1 END), count(*) FROM join_requests WHERE token_id = ?0",
@@ -101,7 +101,7 @@ func (tx *Tx) queueFull(ctx context.Context, token JoinToken) (bool, error) {
 	if err != nil {
 		return false, tx.failed(ctx, "count join requests", err)
 	}
-	return live >= token.MaxUses-token.Uses || ever >= max(minRequestsOfToken, 2*token.MaxUses) || ofPool >= maxRequestsOfPool, nil
+	return live > token.MaxUses-token.Uses || ever > max(minRequestsOfToken, 2*token.MaxUses) || ofPool > maxRequestsOfPool, nil
 }
 
 // joinTokenForUpdate returns a token and keeps others from using or revoking it
