@@ -25,7 +25,7 @@ check: ## what every commit must pass: generated files, format, vet, house rules
 	$(GO) test -count=1 .
 
 test: ## the whole Go suite, on SQLite and on Postgres
-	race=$$(.ci/race) && $(PG) $(GO) test $$race ./...
+	race=$$(.ci/race) && $(PG) $(GO) test $$race -timeout 30m ./...
 
 verify: ## independent tools on the running server and its documents (npm, PyPI)
 	.ci/verify
