@@ -121,7 +121,7 @@ CREATE TABLE join_requests (
 );
 CREATE UNIQUE INDEX join_requests_csr ON join_requests (token_id, csr_sha256) WHERE status IN ('pending', 'approved', 'denied');
 CREATE INDEX join_requests_key ON join_requests (key_sha256) WHERE ended_at IS NULL;
-CREATE INDEX join_requests_of_token ON join_requests (token_id);
+CREATE INDEX join_requests_of_token ON join_requests (token_id, csr_sha256);
 CREATE INDEX join_requests_live ON join_requests (tenant_id, pool_id, id) WHERE ended_at IS NULL;
 CREATE INDEX join_requests_all ON join_requests (tenant_id, pool_id, id);
 -- seen > 0 is always so; the count of a pool's queue does not say it, so that

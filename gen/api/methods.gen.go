@@ -646,8 +646,8 @@ type Inventory interface {
 	// Import adds machines to the inventory of a pool, or replaces what is known of them.
 	//
 	// All of them are taken, or none. A machine that is known already with the same content stays as it
-	// is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in
-	// the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+	// is. An identifier belongs to one machine of a pool: one that stands in another entry is CONFLICT.
+	// Placeholders are refused, since they identify no machine.
 	Import(ctx context.Context, in *wire.InventoryImportInput) (*InventoryImportOutput, error)
 	// List lists the machines of a pool's inventory in the order of their ids.
 	List(ctx context.Context, in *wire.InventoryListInput) (*InventoryListOutput, error)

@@ -294,7 +294,7 @@ var Commands = []Group{
 				Retry:    RetryNatural,
 				Short:    "Adds machines to the inventory of a pool, or replaces what is known of them.",
 				Long: "Adds machines to the inventory of a pool, or replaces what is known of them.\n\n" +
-					"All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.",
+					"All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry is CONFLICT. Placeholders are refused, since they identify no machine.",
 				Example: `{
   "tenantId": "acme",
   "poolId": "lab",

@@ -1851,7 +1851,7 @@ type ClientInterface interface {
 	//
 	// Adds machines to the inventory of a pool, or replaces what is known of them.
 	//
-	// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+	// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry is CONFLICT. Placeholders are refused, since they identify no machine.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1862,7 +1862,7 @@ type ClientInterface interface {
 	//
 	// Adds machines to the inventory of a pool, or replaces what is known of them.
 	//
-	// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+	// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry is CONFLICT. Placeholders are refused, since they identify no machine.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2610,7 +2610,7 @@ func (c *HTTPClient) EventsWatch(ctx context.Context, body EventsWatchJSONReques
 //
 // Adds machines to the inventory of a pool, or replaces what is known of them.
 //
-// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry is CONFLICT. Placeholders are refused, since they identify no machine.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2631,7 +2631,7 @@ func (c *HTTPClient) InventoryImportWithBody(ctx context.Context, contentType st
 //
 // Adds machines to the inventory of a pool, or replaces what is known of them.
 //
-// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+// All of them are taken, or none. A machine that is known already with the same content stays as it is. An identifier belongs to one machine of a pool: one that stands in another entry is CONFLICT. Placeholders are refused, since they identify no machine.
 //
 // Takes a body of the `application/json` content type.
 //

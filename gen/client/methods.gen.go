@@ -326,8 +326,8 @@ type InventoryClient struct{ c *Client }
 // Import adds machines to the inventory of a pool, or replaces what is known of them.
 //
 // All of them are taken, or none. A machine that is known already with the same content stays as it
-// is. An identifier belongs to one machine of a pool: one that stands in another entry, or twice in
-// the call, is CONFLICT. Placeholders are refused, since they identify no machine.
+// is. An identifier belongs to one machine of a pool: one that stands in another entry is CONFLICT.
+// Placeholders are refused, since they identify no machine.
 //
 // It is refused with
 //   - INVALID_INPUT: An identifier is a placeholder (rule `placeholder`), or a machine has none at all (rule `at-least-one`), or stands twice in the call (rule `duplicate`).
@@ -600,7 +600,7 @@ func (g NodesClient) Confirm(ctx context.Context, in NodesConfirmInput) (*NodesC
 //   - UNAUTHENTICATED: No certificate of a node was presented, or one that ended more than 7 days ago.
 //   - PERMISSION_DENIED: The node is banned (`reason` is `node_banned`).
 //   - RATE_LIMITED: The node calls too often.
-//   - CONFLICT: The key of the request stands for another node, or this renewal was confirmed.
+//   - CONFLICT: The key of the request stands for another node, this renewal was confirmed, or a newer one took its place.
 func (g NodesClient) Renew(ctx context.Context, in NodesRenewInput) (*NodesRenewOutput, error) {
 	return call[NodesRenewOutput](ctx, g.c, "nodes.renew", in)
 }

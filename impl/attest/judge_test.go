@@ -113,6 +113,30 @@ func TestJudge_VirtualMachines(t *testing.T) {
 	}
 }
 
+// TestJudge_MalformedUUID holds that a product UUID that is none tells no
+// machine: nobody could swap its fields, and so find it again.
+func TestJudge_MalformedUUID(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"4c4c4544", uuid[:35], uuid + "0", "CZ2D1X0QTP", "4c4c4544-0042-3510-8052-b3c04f4b4e3g"} {
+		got := attest.Judge(placeholder.Default(), store.Claims{ProductUUID: value}, false)
+		want := []store.PlaceholderMatch{{Field: "productUuid", Value: value, Rule: attest.MalformedRule}}
+		if len(got.Tells) != 0 || !slices.Equal(got.Placeholders, want) {
+			t.Errorf("%q: %+v", value, got)
+		}
+	}
+}
+
+// TestNJ_5_LooksFor holds that others are looked for by all that tells a
+// machine, and by its product UUID with the fields swapped.
+func TestNJ_5_LooksFor(t *testing.T) {
+	t.Parallel()
+	m := attest.Judge(placeholder.Default(), store.Claims{ProductUUID: uuid, Serial: "CZ2D1X0QTP"}, false)
+	want := append(slices.Clone(m.Tells), store.Identifier{Kind: "productUuid", Value: swapped})
+	if got := m.LooksFor(); !slices.Equal(got, want) || len(m.Tells) != 2 {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // TestNJ_5_SharedValuesTellNobody holds that a value that two nodes have
 // presented counts for neither, and that the machine's other values still do.
 func TestNJ_5_SharedValuesTellNobody(t *testing.T) {

@@ -207,7 +207,7 @@ func TestUpkeep_AnotherReleasesChore(t *testing.T) {
 		must(t, err)
 		turns, log := make(chan string), &journal{}
 		run(t, db, log.logger(), tells("of-today", turns))
-		await(turns, 10, "of-today")
+		await(turns, 3, "of-today")
 		tomorrow := tells("of-tomorrow", turns)
 		tomorrow.Every = 24 * time.Hour // so that the turn is the one that was queued
 		run(t, storetest.Replica(t, db), log.logger(), tomorrow)

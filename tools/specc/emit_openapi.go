@@ -193,12 +193,12 @@ func (d *documentWriter) success(description, media string, content object) obje
 
 // mayAnswer reports whether a method can be refused with a code: where it
 // lists the code itself, and where no method does, so that it is every
-// method's. Decoders refuse for all methods.
+// method's. Decoders refuse for all methods, and a credential is asked for by all.
 func (s *spec) mayAnswer(m *method, c *code) bool {
 	lists := func(m *method) bool {
 		return slices.ContainsFunc(m.errors, func(e caseOf) bool { return e.name.text == c.name })
 	}
-	return slices.Contains(decoderCodes, c.name) || lists(m) || !slices.ContainsFunc(s.groups, func(g *group) bool {
+	return slices.Contains(decoderCodes, c.name) || c.status == http.StatusUnauthorized || lists(m) || !slices.ContainsFunc(s.groups, func(g *group) bool {
 		return slices.ContainsFunc(g.methods, lists)
 	})
 }
