@@ -7,10 +7,10 @@ import (
 	"github.com/bettercompute/bettercompute/impl/store/storetest"
 )
 
-// TestNJ_3_ClaimOfADeadServerIsUndone holds that a claim that nobody has signed
+// TestNJ_3_JoinOfADeadServerIsUndone holds that a claim that nobody has signed
 // and no machine has asked for again is undone by a server when its five
 // minutes are over: the token has its use back, for the same machine or another.
-func TestNJ_3_ClaimOfADeadServerIsUndone(t *testing.T) {
+func TestNJ_3_JoinOfADeadServerIsUndone(t *testing.T) {
 	t.Parallel()
 	storetest.EachKind(t, func(t *testing.T, kind storetest.Kind) {
 		c := crashAt(t, kind, afterClaim)

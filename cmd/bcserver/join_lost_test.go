@@ -1,14 +1,13 @@
 package main_test
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/bettercompute/bettercompute/impl/store/storetest"
 )
 
-// A lossy way to a server is a client of its own over a relay, with one
-// connection that is open.
+// over is a way to the server over a relay that may break, for a client of its
+// own with one connection, which is open.
 func (s *server) over(t testing.TB) (*server, *relay) {
 	t.Helper()
 	r := newRelay(t, s.address(), stall{})
@@ -18,9 +17,9 @@ func (s *server) over(t testing.TB) (*server, *relay) {
 	return &way, r
 }
 
-// TestNJ_3_AnswerLostOnTheWire holds that a machine that is never told of its
+// TestNJ_3_JoinWhoseAnswerIsLost holds that a machine that is never told of its
 // admission is told the same when it asks again, any server, as often as it likes.
-func TestNJ_3_AnswerLostOnTheWire(t *testing.T) {
+func TestNJ_3_JoinWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	storetest.EachKind(t, func(t *testing.T, kind storetest.Kind) {
 		servers, ops := joinableReplicas(t, kind)
@@ -45,9 +44,9 @@ func TestNJ_3_AnswerLostOnTheWire(t *testing.T) {
 	})
 }
 
-// TestNJ_3_MachineHangsUp holds that a machine whose connection breaks while it
+// TestNJ_3_JoinThatIsHungUp holds that a machine whose connection breaks while it
 // joins, wherever the server is then, is admitted once when it asks again.
-func TestNJ_3_MachineHangsUp(t *testing.T) {
+func TestNJ_3_JoinThatIsHungUp(t *testing.T) {
 	t.Parallel()
 	storetest.EachKind(t, func(t *testing.T, kind storetest.Kind) {
 		servers, ops := joinableReplicas(t, kind)
@@ -64,7 +63,6 @@ func TestNJ_3_MachineHangsUp(t *testing.T) {
 			}
 			r.cut()
 			unanswered(t, call)
-			way.client.Transport.(*http.Transport).CloseIdleConnections()
 			s := servers[(round+1)%len(servers)]
 			first := s.joined(t, token, m)
 			l.read(t)

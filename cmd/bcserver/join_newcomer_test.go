@@ -57,13 +57,19 @@ func (s *server) tryJoin(ctx context.Context, token string, n newcomer) (answer,
 	return s.try(ctx, token, "nodes.join", object{"csr": n.csr, "claims": object{"serial": n.serial}})
 }
 
-// joined is the admission of a machine.
+// joined lets a machine join that will be admitted.
 func (s *server) joined(t testing.TB, token string, n newcomer) api.Admission {
 	t.Helper()
 	a, err := s.tryJoin(t.Context(), token, n)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return admission(t, a)
+}
+
+// admission reads the answer to a join that went well.
+func admission(t testing.TB, a answer) api.Admission {
+	t.Helper()
 	out := ok[api.NodesJoinOutput](t, a)
 	if out.Admitted == nil {
 		t.Fatalf("the machine is not admitted: %s", a.body)
