@@ -284,7 +284,7 @@ var Commands = []Group{
 	{
 		Name:  "inventory",
 		Short: "The inventory lists the machines that are known before they join.",
-		Long:  "The inventory lists the machines that are known before they join. It is what the `discovery` attestor asks: it admits a machine whose identifiers match exactly one entry of its pool, and defers any other. See [Joining nodes](/docs/guides/nodes/joining).",
+		Long:  "The inventory lists the machines that are known before they join. It is what the `discovery` attestor asks: it admits a machine whose identifiers match exactly one entry of its pool, and that has the serial number and product UUID of the entry where it has any; it defers any other. See [Joining nodes](/docs/guides/nodes/joining).",
 		Methods: []Method{
 			{
 				Name:     "import",

@@ -319,8 +319,8 @@ func (g EventsClient) Watch(ctx context.Context, in EventsWatchInput) iter.Seq2[
 
 // InventoryClient calls the group inventory. The inventory lists the machines that are known before
 // they join. It is what the `discovery` attestor asks: it admits a machine whose identifiers match
-// exactly one entry of its pool, and defers any other. See [Joining
-// nodes](/docs/guides/nodes/joining).
+// exactly one entry of its pool, and that has the serial number and product UUID of the entry where
+// it has any; it defers any other. See [Joining nodes](/docs/guides/nodes/joining).
 type InventoryClient struct{ c *Client }
 
 // Import adds machines to the inventory of a pool, or replaces what is known of them.

@@ -51,26 +51,22 @@ type Inventory interface {
 type Discovery struct{ Inventory Inventory }
 
 // Attest implements [Attestor]. A machine that matches several entries is none
-// of them for certain, and neither is one with another serial number or UUID
-// than its entry: an address is seen by everybody on the network.
+// of them for certain, and neither is one that does not have the serial number
+// or UUID of its entry: an address is seen by everybody on the network.
 func (d Discovery) Attest(ctx context.Context, evidence Evidence) (Outcome, error) {
 	matches, err := d.Inventory.InventoryMatches(ctx, evidence.TenantID, evidence.PoolID, evidence.Machine.Tells)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if len(matches) != 1 || contradicts(evidence.Machine, matches[0]) {
+	if len(matches) != 1 || lacks(evidence.Machine, matches[0]) {
 		return Outcome{Defer: wire.DeferralReasonUnknownMachine}, nil
 	}
 	return Outcome{}, nil
 }
 
-// contradicts reports whether a machine has another serial number or product
-// UUID than the inventory knows of it.
-func contradicts(m Machine, known store.InventoryMachine) bool {
-	for _, id := range identifiersOf(store.Claims{Serial: known.Serial, ProductUUID: known.ProductUUID}) {
-		if slices.ContainsFunc(m.Tells, func(told store.Identifier) bool { return told.Kind == id.Kind && told != id }) {
-			return true
-		}
-	}
-	return false
+// lacks reports whether a machine does not have the serial number or product
+// UUID that the inventory knows of it.
+func lacks(m Machine, known store.InventoryMachine) bool {
+	return slices.ContainsFunc(identifiersOf(store.Claims{Serial: known.Serial, ProductUUID: known.ProductUUID}),
+		func(id store.Identifier) bool { return !slices.Contains(m.Tells, id) })
 }

@@ -143,7 +143,7 @@ func TestNJ_5_BannedAlsoByWhatIsShared(t *testing.T) {
 }
 
 // TestDiscovery_Contradiction holds that a machine with an address that is known
-// and another serial number or UUID than its entry waits for an operator.
+// and not the serial number and UUID of its entry waits for an operator.
 func TestDiscovery_Contradiction(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *process) {
@@ -152,6 +152,7 @@ func TestDiscovery_Contradiction(t *testing.T) {
 		p.knows(t, pool, "rack7", newMachine(t, &claims{Serial: strictjson.Some("CZ2D1X0QTP"), ProductUUID: strictjson.Some(uuid), Macs: []string{mac1}}))
 		p.defers(t, tok, newMachine(t, &claims{Serial: strictjson.Some("CZ2D1X0QTQ"), Macs: []string{mac1}}), unknown)
 		p.defers(t, tok, newMachine(t, &claims{ProductUUID: strictjson.Some("4c4c4544-0042-3510-8052-b3c04f4b4e33"), Macs: []string{mac1}}), unknown)
-		p.admit(t, tok, newMachine(t, &claims{Macs: []string{mac1, mac2}}))
+		p.defers(t, tok, newMachine(t, &claims{Macs: []string{mac1, mac2}}), unknown)
+		p.admit(t, tok, newMachine(t, &claims{Serial: strictjson.Some("CZ2D1X0QTP"), ProductUUID: strictjson.Some(uuid), Macs: []string{mac2}}))
 	})
 }
