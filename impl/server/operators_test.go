@@ -170,9 +170,9 @@ func TestOperators_Roles(t *testing.T) {
 			"security.node.banned": "bannedBy", "security.node.unbanned": "unbannedBy", "security.node.removed": "removedBy",
 			"security.join-request.denied": "deniedBy", "compute.inventory.removed": "removedBy",
 		} {
-			want := []string{"acme/bot", "acme/boss", "platform/root"}
+			want := []string{"acme/boss", "acme/bot", "platform/root"}
 			if event == "compute.inventory.removed" {
-				want = want[1:]
+				want = []string{"acme/boss", "platform/root"}
 			}
 			var by []string
 			for _, e := range s.published(t, "acme", event) {
@@ -182,7 +182,7 @@ func TestOperators_Roles(t *testing.T) {
 				}
 				by = append(by, fmt.Sprint(data[who]))
 			}
-			if !slices.Equal(by, want) {
+			if slices.Sort(by); !slices.Equal(by, want) { // the clock stands still, and so they have no order
 				t.Errorf("%s is published of %v", event, by)
 			}
 		}
