@@ -51,14 +51,15 @@ func (s *Server) freshen(ctx context.Context) {
 	})
 }
 
+// reload takes new keys first: the listener's certificate may be of new issuers then.
 func (s *Server) reload(ctx context.Context) {
+	turn, cancel := context.WithTimeout(ctx, s.timeouts.database)
+	defer cancel()
+	if err := s.refreshKeys(turn); err != nil {
+		s.log.WarnContext(ctx, "the keys stay as they are", "error", err)
+	}
 	if s.certificate != nil {
 		s.certificate.reload(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeouts.database)
-	defer cancel()
-	if err := s.refreshKeys(ctx); err != nil {
-		s.log.WarnContext(ctx, "the keys stay as they are", "error", err)
 	}
 }
 
