@@ -155,12 +155,8 @@ func (a *APIKeys) Revoke(ctx context.Context, in *wire.APIKeysRevokeInput) (*api
 
 // view is a key as callers see it.
 func view(k store.APIKey) api.APIKey {
-	out := api.APIKey{
-		ID: k.ID, TenantID: k.TenantID, Identity: k.Identity, Role: wire.Role(k.Role),
+	return api.APIKey{
+		ID: k.ID, TenantID: k.TenantID, Identity: k.Identity, Role: wire.Role(k.Role), PoolID: store.Optional[string](k.PoolID),
 		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, RevokedAt: k.RevokedAt,
 	}
-	if k.PoolID != "" {
-		out.PoolID = &k.PoolID
-	}
-	return out
 }

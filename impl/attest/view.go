@@ -8,23 +8,12 @@ import (
 
 // ClaimsView is what a machine has claimed, as operators see it.
 func ClaimsView(c store.Claims) api.Claims {
-	out := api.Claims{
-		ProductUUID: optional(c.ProductUUID),
-		Serial:      optional(c.Serial),
+	return api.Claims{
+		ProductUUID: store.Optional[string](c.ProductUUID),
+		Serial:      store.Optional[string](c.Serial),
 		Macs:        c.MACs,
 		GPUUuids:    c.GPUUUIDs,
-		Hostname:    optional(c.Hostname),
+		Environment: store.Optional[wire.ClaimedEnvironment](c.Environment),
+		Hostname:    store.Optional[string](c.Hostname),
 	}
-	if c.Environment != "" {
-		environment := wire.ClaimedEnvironment(c.Environment)
-		out.Environment = &environment
-	}
-	return out
-}
-
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

@@ -132,21 +132,16 @@ func (i *Inventory) Remove(ctx context.Context, in *wire.InventoryRemoveInput) (
 }
 
 func view(m store.InventoryMachine) api.InventoryMachine {
-	out := api.InventoryMachine{
-		MachineID: m.MachineID,
-		TenantID:  m.TenantID,
-		PoolID:    m.PoolID,
-		Macs:      m.MACs,
-		GPUUuids:  m.GPUUUIDs,
-		CreatedAt: m.CreatedAt,
-		CreatedBy: m.CreatedBy,
-		UpdatedAt: m.UpdatedAt,
+	return api.InventoryMachine{
+		MachineID:   m.MachineID,
+		TenantID:    m.TenantID,
+		PoolID:      m.PoolID,
+		ProductUUID: store.Optional[string](m.ProductUUID),
+		Serial:      store.Optional[string](m.Serial),
+		Macs:        m.MACs,
+		GPUUuids:    m.GPUUUIDs,
+		CreatedAt:   m.CreatedAt,
+		CreatedBy:   m.CreatedBy,
+		UpdatedAt:   m.UpdatedAt,
 	}
-	if m.ProductUUID != "" {
-		out.ProductUUID = &m.ProductUUID
-	}
-	if m.Serial != "" {
-		out.Serial = &m.Serial
-	}
-	return out
 }

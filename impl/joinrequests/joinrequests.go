@@ -91,30 +91,20 @@ func view(q store.JoinRequest) api.JoinRequest {
 		CSRSha256:      q.CSRSHA256,
 		Claims:         attest.ClaimsView(q.Claims),
 		Placeholders:   make([]api.PlaceholderMatch, len(q.Placeholders)),
-		ReclaimsNodeID: optional(q.ReclaimsNodeID),
+		Hosted:         store.Optional[wire.Hosted](q.Hosted),
+		ReclaimsNodeID: store.Optional[string](q.ReclaimsNodeID),
 		SourceAddress:  q.SourceAddress,
 		Seen:           q.Seen,
 		CreatedAt:      q.CreatedAt,
 		LastSeenAt:     q.LastSeenAt,
 		ExpiresAt:      q.ExpiresAt,
 		DecidedAt:      q.DecidedAt,
-		DecidedBy:      optional(q.DecidedBy),
-		Note:           optional(q.Note),
-		NodeID:         optional(q.NodeID),
+		DecidedBy:      store.Optional[string](q.DecidedBy),
+		Note:           store.Optional[string](q.Note),
+		NodeID:         store.Optional[string](q.NodeID),
 	}
 	for i, p := range q.Placeholders {
 		out.Placeholders[i] = api.PlaceholderMatch{Field: wire.IdentifierField(p.Field), Value: p.Value, Rule: p.Rule}
 	}
-	if q.Hosted != "" {
-		hosted := wire.Hosted(q.Hosted)
-		out.Hosted = &hosted
-	}
 	return out
-}
-
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

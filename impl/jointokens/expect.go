@@ -83,30 +83,20 @@ func view(t store.JoinToken) api.JoinToken {
 		MaxUses:      t.MaxUses,
 		Uses:         t.Uses,
 		Pinned:       t.Expect.Pinned(),
+		Hosted:       store.Optional[wire.Hosted](t.Hosted),
 		AllowReclaim: t.AllowReclaim,
 		CreatedAt:    t.CreatedAt,
 		CreatedBy:    t.CreatedBy,
 		ExpiresAt:    t.ExpiresAt,
 		RevokedAt:    t.RevokedAt,
 	}
-	if t.Hosted != "" {
-		hosted := wire.Hosted(t.Hosted)
-		out.Hosted = &hosted
-	}
 	if out.Pinned {
 		out.Expect = &api.JoinTokenExpect{
-			ProductUUID: optional(t.Expect.ProductUUID),
-			Serial:      optional(t.Expect.Serial),
-			MAC:         optional(t.Expect.MAC),
-			GPUUUID:     optional(t.Expect.GPUUUID),
+			ProductUUID: store.Optional[string](t.Expect.ProductUUID),
+			Serial:      store.Optional[string](t.Expect.Serial),
+			MAC:         store.Optional[string](t.Expect.MAC),
+			GPUUUID:     store.Optional[string](t.Expect.GPUUUID),
 		}
 	}
 	return out
-}
-
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

@@ -10,31 +10,27 @@ import (
 
 // view is a node as callers see it.
 func view(n store.Node) api.Node {
-	out := api.Node{
+	return api.Node{
 		ID:                  n.ID,
 		TenantID:            n.TenantID,
 		PoolID:              n.PoolID,
 		Status:              status(n),
 		Trust:               wire.Trust(n.Trust),
 		Profile:             trust.Profile(wire.Trust(n.Trust)),
+		Hosted:              store.Optional[wire.Hosted](n.Hosted),
 		Claims:              attest.ClaimsView(n.Claims),
-		AgentVersion:        optional(n.AgentVersion),
+		AgentVersion:        store.Optional[string](n.AgentVersion),
 		TokenID:             n.TokenID,
-		CertificateSerial:   optional(n.CertificateSerial),
+		CertificateSerial:   store.Optional[string](n.CertificateSerial),
 		CertificateNotAfter: n.CertificateNotAfter,
 		CreatedAt:           n.CreatedAt,
 		JoinedAt:            n.JoinedAt,
 		LastSeenAt:          n.LastSeenAt,
 		BannedAt:            n.BannedAt,
-		BannedBy:            optional(n.BannedBy),
-		Note:                optional(n.Note),
+		BannedBy:            store.Optional[string](n.BannedBy),
+		Note:                store.Optional[string](n.Note),
 		RemovedAt:           n.RemovedAt,
 	}
-	if n.Hosted != "" {
-		hosted := wire.Hosted(n.Hosted)
-		out.Hosted = &hosted
-	}
-	return out
 }
 
 func status(n store.Node) wire.NodeStatus {
@@ -48,11 +44,4 @@ func status(n store.Node) wire.NodeStatus {
 	default:
 		return wire.NodeStatusActive
 	}
-}
-
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

@@ -64,7 +64,7 @@ func (tx *Tx) CreateAPIKey(ctx context.Context, key APIKey) (created bool, err e
 		KeyID:     key.ID,
 		Identity:  key.Identity,
 		Role:      key.Role,
-		PoolID:    optional(key.PoolID),
+		PoolID:    Optional[string](key.PoolID),
 		CreatedBy: key.CreatedBy,
 	})
 }

@@ -85,7 +85,7 @@ func (tx *Tx) deferJoin(ctx context.Context, q *JoinRequest) (DeferOutcome, erro
 	}
 	return Deferred, tx.publish(ctx, q.subject(), events.SecurityJoinRequestCreated{
 		RequestID: q.ID, TokenID: q.TokenID, Reason: q.Reason, CSRSha256: q.CSRSHA256,
-		ReclaimsNodeID: optional(q.ReclaimsNodeID), SourceAddress: q.SourceAddress, ExpiresAt: q.ExpiresAt,
+		ReclaimsNodeID: Optional[string](q.ReclaimsNodeID), SourceAddress: q.SourceAddress, ExpiresAt: q.ExpiresAt,
 	})
 }
 

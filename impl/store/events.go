@@ -189,11 +189,3 @@ func (db *DB) PositionEvents(ctx context.Context, limit int) (n int, err error) 
 	}
 	return n, nil
 }
-
-// optional is nil for the empty text.
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}

@@ -94,14 +94,14 @@ func (tx *Tx) MintToken(ctx context.Context, token JoinToken) (created bool, err
 		ExpiresAt:    token.ExpiresAt,
 		Pinned:       token.Expect.Pinned(),
 		AllowReclaim: token.AllowReclaim,
-		Hosted:       optional(token.Hosted),
+		Hosted:       Optional[string](token.Hosted),
 	})
 }
 
 // RevokeToken ends a token now, cancels its join requests (JR-5) and publishes
-// security.join-token.revoked. One
-// that was revoked before comes back unchanged, with first false, and nothing
-// is published. A token of another tenant or pool is NOT_FOUND (JT-31).
+// security.join-token.revoked. One that was revoked before comes back unchanged,
+// with first false, and nothing is published. A token of another tenant or pool
+// is NOT_FOUND (JT-31).
 func (tx *Tx) RevokeToken(ctx context.Context, tenantID, poolID, id, by string) (token JoinToken, first bool, err error) {
 	token, first, err = update[JoinToken](ctx, tx, "join token", `UPDATE join_tokens
 		SET revoked_at = ?3, ended_at = coalesce(ended_at, ?3)

@@ -113,3 +113,12 @@ func (tx *Tx) exec(ctx context.Context, doing, statement string, args ...any) (i
 	n, err := result.RowsAffected()
 	return int(n), tx.failed(ctx, doing, err)
 }
+
+// Optional is nil for the empty text, which in a row stands for what is not there.
+func Optional[T ~string](text string) *T {
+	if text == "" {
+		return nil
+	}
+	value := T(text)
+	return &value
+}
