@@ -34,6 +34,7 @@ func (e *evidence) secret(bearer string) {
 func (e *evidence) privateKey(der []byte) {
 	const head = 36 // bytes that are the same in all of them
 	e.secret("ca." + string(der[head:]))
+	e.secret("ca." + string(der[head+4:])) // a number may be printed without its leading zeros
 }
 
 // open begins a file of evidence.
