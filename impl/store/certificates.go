@@ -67,12 +67,9 @@ func (r Reader) NodeCertificate(ctx context.Context, serial string) (NodeCertifi
 // the one that is kept: where another call has signed it meanwhile, that one's.
 // A claim that was swept is NOT_FOUND.
 func (db *DB) SignedChain(ctx context.Context, serial, chain string) (string, error) {
-	result, err := db.writer.ExecContext(ctx, "UPDATE node_certificates SET chain = ? WHERE serial = ? AND chain IS NULL", chain, serial)
-	if err != nil {
-		return "", db.failed(ctx, "keep certificate", err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 1 {
-		return chain, db.failed(ctx, "keep certificate", err)
+	n, err := db.exec(ctx, "keep certificate", "UPDATE node_certificates SET chain = ? WHERE serial = ? AND chain IS NULL", chain, serial)
+	if err != nil || n == 1 {
+		return chain, err
 	}
 	kept, err := db.NodeCertificate(ctx, serial)
 	return kept.Chain, err
@@ -80,9 +77,9 @@ func (db *DB) SignedChain(ctx context.Context, serial, chain string) (string, er
 
 // Seen notes that a node is alive, and the version of its daemon where given.
 func (db *DB) Seen(ctx context.Context, nodeID, agentVersion string) error {
-	_, err := db.writer.ExecContext(ctx, "UPDATE nodes SET last_seen_at = ?1, agent_version = coalesce(?2, agent_version) WHERE id = ?0",
+	_, err := db.exec(ctx, "note that a node is alive", "UPDATE nodes SET last_seen_at = ?1, agent_version = coalesce(?2, agent_version) WHERE id = ?0",
 		nodeID, db.timestamp(), nullable(agentVersion))
-	return db.failed(ctx, "note that a node is alive", err)
+	return err
 }
 
 // ConfirmCertificate notes that a node has stored a certificate: all others are

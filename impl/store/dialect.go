@@ -6,13 +6,14 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
 )
 
 // dialect is all in which the two databases differ once they are open.
 type dialect struct {
 	bun        func() schema.Dialect
-	txOptions  *sql.TxOptions
+	changes    func(writer *bun.DB) transactor
 	lockSchema string // taken first by a migration, held until it commits
 	hasTable   string // counts the tables of a name
 	migration  func(text string) string
@@ -20,6 +21,7 @@ type dialect struct {
 	lockRow    string // locks a selected row against writers; others may still refer to it
 	skipLocked string // locks the selected rows and leaves out locked ones
 	queue      queueDriver
+	prepares   bool // frequent statements
 }
 
 // pools are the connections to one database. Where it takes one writer at a

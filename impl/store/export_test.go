@@ -57,3 +57,14 @@ const MaxDenials = maxDenials
 
 // NextID is nextID.
 func NextID(last, prefix string, at time.Time) string { return nextID(last, prefix, at) }
+
+// Waiting is how many changes wait for their turn on SQLite.
+func (db *DB) Waiting() int {
+	c := db.changes.(*groupCommit)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue)
+}
+
+// GroupLimit is groupLimit.
+const GroupLimit = groupLimit

@@ -4,9 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/schema"
 )
 
 // Identifier is something that tells a machine, in normal form.
@@ -28,19 +25,16 @@ func (r Reader) Holdings(ctx context.Context, tenantID, poolID string, identifie
 	if len(identifiers) == 0 {
 		return nil, nil
 	}
-	var rows []struct {
-		bun.BaseModel `bun:"table:nodes,alias:node"`
+	type holding struct {
 		Node
-		Kind   string
-		Value  string
-		Holder string
+		Kind, Value, Holder string
 	}
-	err := r.sql.NewSelect().Model(&rows).ColumnExpr("node.*, held.kind, held.value, held.holder").
-		Join("JOIN node_identifiers AS held ON held.node_id = node.id").
-		Where("(?)", amongIdentifiers("held", tenantID, poolID, identifiers)).
-		Order("held.kind", "held.value", "node.id").Scan(ctx)
+	found, args := findIdentifiers("node_identifiers", tenantID, poolID, identifiers)
+	rows, err := ask[holding](ctx, r, "look for identifiers", `SELECT node.*, held.kind, held.value, held.holder
+		FROM (`+found+`) AS held JOIN nodes AS node ON node.id = held.node_id
+		ORDER BY held.kind, held.value, node.id`, args...)
 	if err != nil {
-		return nil, r.failed(ctx, "look for identifiers", err)
+		return nil, err
 	}
 	holdings := make([]Holding, len(rows))
 	for i := range rows {
@@ -50,25 +44,16 @@ func (r Reader) Holdings(ctx context.Context, tenantID, poolID string, identifie
 	return holdings, nil
 }
 
-// amongIdentifiers is the condition that a row is about one of the identifiers
-// of a pool. Each alternative names the pool, too: SQLite otherwise walks
-// through all identifiers of the pool.
-func amongIdentifiers(table, tenantID, poolID string, identifiers []Identifier) schema.QueryWithArgs {
-	byKind := map[string][]string{}
-	var kinds []string
-	for _, id := range identifiers {
-		if byKind[id.Kind] == nil {
-			kinds = append(kinds, id.Kind)
-		}
-		byKind[id.Kind] = append(byKind[id.Kind], id.Value)
+// findIdentifiers selects the rows of a pool that are about identifiers. Each has
+// its own SELECT, which has but one way to go: given them together, Postgres
+// walks through all of the pool's, as long as it has not counted these.
+func findIdentifiers(table, tenantID, poolID string, identifiers []Identifier) (text string, args []any) {
+	each := make([]string, len(identifiers))
+	for i, id := range identifiers {
+		each[i] = "SELECT * FROM " + table + " WHERE tenant_id = ? AND pool_id = ? AND kind = ? AND value = ?"
+		args = append(args, tenantID, poolID, id.Kind, id.Value)
 	}
-	var parts []string
-	var args []any
-	for _, kind := range kinds {
-		parts = append(parts, "?.tenant_id = ? AND ?.pool_id = ? AND ?.kind = ? AND ?.value IN (?)")
-		args = append(args, bun.Safe(table), tenantID, bun.Safe(table), poolID, bun.Safe(table), kind, bun.Safe(table), bun.List(byKind[kind]))
-	}
-	return bun.SafeQuery(strings.Join(parts, " OR "), args...)
+	return strings.Join(each, " UNION ALL "), args
 }
 
 // nodeIdentifier is a row of node_identifiers.
@@ -110,12 +95,8 @@ func (tx *Tx) claimIdentifiers(ctx context.Context, c *Claim) (ClaimOutcome, err
 		}
 	}
 	if len(fresh) > 0 {
-		result, err := tx.sql.NewInsert().Model(&fresh).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx)
-		if err != nil {
-			return claimOpen, tx.failed(ctx, "insert identifiers", err)
-		}
-		n, err := result.RowsAffected()
-		if err != nil || int(n) < len(fresh) {
+		n, err := changed(tx.sql.NewInsert().Model(&fresh).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx))
+		if err != nil || n < len(fresh) {
 			return Overtaken, tx.failed(ctx, "insert identifiers", err)
 		}
 	}
@@ -144,12 +125,14 @@ func (c *Claim) identifiers(list []Identifier, holder string) (rows []nodeIdenti
 
 // shareIdentifiers makes identifiers that others hold tell none of them.
 func (tx *Tx) shareIdentifiers(ctx context.Context, c *Claim) error {
-	const key = "tenant_id, pool_id, kind, value, holder"
-	_, err := tx.exec(ctx, "share identifiers", "WITH held AS MATERIALIZED (SELECT "+key+` FROM node_identifiers
-			WHERE holder = '' AND (?)`+inOrder+tx.dialect.forUpdate+`)
-		UPDATE node_identifiers SET holder = node_id WHERE (`+key+") IN (SELECT "+key+" FROM held)",
-		amongIdentifiers("node_identifiers", c.Node.TenantID, c.Node.PoolID, c.Shares))
-	return err
+	for _, row := range c.identifiers(c.Shares, "") { // in order
+		_, err := tx.exec(ctx, "share identifier", `UPDATE node_identifiers SET holder = node_id
+			WHERE tenant_id = ? AND pool_id = ? AND kind = ? AND value = ? AND holder = ''`, row.TenantID, row.PoolID, row.Kind, row.Value)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // identifiersOf returns what a node holds, which the transaction has locked.

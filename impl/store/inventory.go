@@ -59,10 +59,10 @@ func (r Reader) InventoryMatches(ctx context.Context, tenantID, poolID string, i
 		return nil, nil
 	}
 	const most = 100 // more than one decides already
-	known := r.sql.NewSelect().Column("machine_id").TableExpr("inventory_identifiers AS known").
-		Where("(?)", amongIdentifiers("known", tenantID, poolID, identifiers))
+	found, args := findIdentifiers("inventory_identifiers", tenantID, poolID, identifiers)
 	machines, _, err := page[InventoryMachine](ctx, r, "inventory", most, r.sql.NewSelect().
-		Where("tenant_id = ? AND pool_id = ? AND machine_id IN (?)", tenantID, poolID, known).Order("machine_id"))
+		Where("tenant_id = ? AND pool_id = ?", tenantID, poolID).
+		Where("machine_id IN (SELECT machine_id FROM ("+found+") AS known)", args...).Order("machine_id"))
 	return machines, err
 }
 

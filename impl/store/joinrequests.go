@@ -165,9 +165,9 @@ func (tx *Tx) DenyRequest(ctx context.Context, tenantID, poolID, id, by, note st
 
 // RequestCalledAgain notes that the machine of a request has called again.
 func (db *DB) RequestCalledAgain(ctx context.Context, id, sourceAddress string) error {
-	_, err := db.writer.ExecContext(ctx, `UPDATE join_requests SET seen = seen + 1, last_seen_at = ?, source_address = ?
+	_, err := db.exec(ctx, "note that a machine waits", `UPDATE join_requests SET seen = seen + 1, last_seen_at = ?, source_address = ?
 		WHERE id = ? AND ended_at IS NULL AND expires_at > ?`, db.timestamp(), sourceAddress, id, db.timestamp())
-	return db.failed(ctx, "note that a machine waits", err)
+	return err
 }
 
 // consumeRequest ends the approval that a claim uses up (JR-1), if it needs one.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/bettercompute/bettercompute/gen/events"
 	"github.com/bettercompute/bettercompute/gen/wire"
 	"github.com/bettercompute/bettercompute/impl/trust"
@@ -33,7 +31,6 @@ func (r Reader) JoinUse(ctx context.Context, tokenID, csrSHA256 string) (JoinUse
 
 // JoinState is what is known of a join before anything is decided, read at once.
 type JoinState struct {
-	bun.BaseModel `bun:"table:pools,alias:pool"`
 	Pool
 	Used      bool   `bun:",scanonly"`          // this request has joined with this token already
 	RequestID string `bun:",scanonly,nullzero"` // of its join request that is pending, approved or denied
@@ -42,14 +39,18 @@ type JoinState struct {
 
 // JoinState reads what is known of a certificate request and its key under a token.
 func (r Reader) JoinState(ctx context.Context, token JoinToken, csrSHA256, keySHA256 string) (JoinState, error) {
-	return one[JoinState](ctx, r, "pool", r.selectPools().
-		ColumnExpr("EXISTS (SELECT 1 FROM join_uses WHERE token_id = ? AND csr_sha256 = ?) AS used", token.ID, csrSHA256).
-		ColumnExpr(`(SELECT id FROM join_requests WHERE token_id = ? AND csr_sha256 = ?
-			AND status IN ('pending', 'approved', 'denied') AND (ended_at IS NOT NULL OR expires_at > ?)) AS request_id`, token.ID, csrSHA256, r.now()).
-		ColumnExpr(`(EXISTS (SELECT 1 FROM node_certificates WHERE key_sha256 = ? AND new_key)
-			OR EXISTS (SELECT 1 FROM join_requests WHERE key_sha256 = ? AND ended_at IS NULL AND expires_at > ? AND token_id <> ?)) AS key_taken`,
-			keySHA256, keySHA256, r.now(), token.ID).
-		Where("pool.tenant_id = ? AND pool.pool_id = ?", token.TenantID, token.PoolID))
+	return askOne[JoinState](ctx, r, "pool", `SELECT pool.*, site.custom AS site_custom,
+			EXISTS (SELECT 1 FROM join_uses WHERE token_id = ? AND csr_sha256 = ?) AS used,
+			(SELECT id FROM join_requests WHERE token_id = ? AND csr_sha256 = ?
+				AND status IN ('pending', 'approved', 'denied') AND (ended_at IS NOT NULL OR expires_at > ?)) AS request_id,
+			(EXISTS (SELECT 1 FROM node_certificates WHERE key_sha256 = ? AND new_key)
+				OR EXISTS (SELECT 1 FROM join_requests WHERE key_sha256 = ? AND ended_at IS NULL AND expires_at > ? AND token_id <> ?)) AS key_taken
+		FROM pools AS pool JOIN sites AS site ON site.tenant_id = pool.site_tenant_id AND site.site_id = pool.site_id
+		WHERE pool.tenant_id = ? AND pool.pool_id = ?`,
+		token.ID, csrSHA256,
+		token.ID, csrSHA256, r.now(),
+		keySHA256, keySHA256, r.now(), token.ID,
+		token.TenantID, token.PoolID)
 }
 
 // Claim is a join that was decided: what it makes of a node.

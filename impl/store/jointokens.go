@@ -50,7 +50,7 @@ func (t *JoinToken) subject() subject { return poolSubject(t.TenantID, t.PoolID,
 
 // JoinToken returns one token, of whatever tenant.
 func (r Reader) JoinToken(ctx context.Context, id string) (JoinToken, error) {
-	return one[JoinToken](ctx, r, "join token", r.sql.NewSelect().Where("id = ?", id))
+	return askOne[JoinToken](ctx, r, "join token", "SELECT * FROM join_tokens WHERE id = ?", id)
 }
 
 // JoinTokenQuery selects a page of a pool's tokens.

@@ -13,6 +13,7 @@ import (
 	"github.com/lib/pq"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/schema"
 )
@@ -20,7 +21,9 @@ import (
 var postgresDialect = &dialect{
 	bun: func() schema.Dialect { return pgdialect.New() },
 	// Said in BEGIN itself, whatever the server's default is.
-	txOptions:  &sql.TxOptions{Isolation: sql.LevelReadCommitted},
+	changes: func(writer *bun.DB) transactor {
+		return singly{writer, &sql.TxOptions{Isolation: sql.LevelReadCommitted}}
+	},
 	lockSchema: "SELECT pg_advisory_xact_lock(7020231105)", // the number is ours alone
 	hasTable:   "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = ?",
 	migration:  func(text string) string { return postgresOnly.ReplaceAllString(text, "$1") },

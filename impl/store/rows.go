@@ -45,6 +45,19 @@ func one[T any, P pointerTo[T]](ctx context.Context, r Reader, what string, quer
 	return row, nil
 }
 
+// askOne is ask for a single row; without one it is NOT_FOUND, as of one.
+func askOne[T any, P pointerTo[T]](ctx context.Context, r Reader, what, text string, args ...any) (row T, err error) {
+	rows, err := ask[T](ctx, r, "read "+what, text, args...)
+	if err != nil {
+		return row, err
+	}
+	if len(rows) == 0 {
+		return row, fault.NotFound(what)
+	}
+	inUTC(P(&rows[0]))
+	return rows[0], nil
+}
+
 // locking makes query keep others from changing the row that it selects until
 // the transaction ends. They may still read it and refer to it.
 func (tx *Tx) locking(query *bun.SelectQuery) *bun.SelectQuery {
@@ -72,11 +85,7 @@ func page[T any, P pointerTo[T]](ctx context.Context, r Reader, what string, lim
 // same key is there already, also one that was committed a moment ago.
 func (tx *Tx) insert(ctx context.Context, what string, row record) (bool, error) {
 	inUTC(row)
-	result, err := tx.sql.NewInsert().Model(row).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx)
-	if err != nil {
-		return false, tx.failed(ctx, "insert "+what, err)
-	}
-	n, err := result.RowsAffected()
+	n, err := changed(tx.sql.NewInsert().Model(row).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx))
 	return n == 1, tx.failed(ctx, "insert "+what, err)
 }
 
@@ -106,12 +115,26 @@ func update[T any, P pointerTo[T]](ctx context.Context, tx *Tx, what, statement 
 
 // exec runs a statement and returns how many rows it changed.
 func (tx *Tx) exec(ctx context.Context, doing, statement string, args ...any) (int, error) {
-	result, err := tx.sql.ExecContext(ctx, statement, args...)
+	n, err := changed(tx.sql.ExecContext(ctx, statement, args...))
+	return n, tx.failed(ctx, doing, err)
+}
+
+// exec is a change of a single statement, which needs no transaction around it.
+func (db *DB) exec(ctx context.Context, doing, statement string, args ...any) (n int, err error) {
+	err = db.changes.statement(ctx, func(conn bun.IDB) error {
+		n, err = changed(conn.ExecContext(ctx, statement, args...))
+		return failure(ctx, doing, err)
+	})
+	return n, err
+}
+
+// changed is how many rows a statement changed.
+func changed(result sql.Result, err error) (int, error) {
 	if err != nil {
-		return 0, tx.failed(ctx, doing, err)
+		return 0, err
 	}
 	n, err := result.RowsAffected()
-	return int(n), tx.failed(ctx, doing, err)
+	return int(n), err
 }
 
 // Optional is nil for the empty text, which in a row stands for what is not there.

@@ -3,6 +3,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"time"
@@ -24,6 +25,7 @@ type DB struct {
 	dialect *dialect
 	writer  *bun.DB // the same as reader on Postgres
 	reader  *bun.DB
+	changes transactor
 	now     func() time.Time
 }
 
@@ -46,11 +48,16 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	if pools.reader != pools.writer {
 		db.reader = bun.NewDB(pools.reader, pools.dialect.bun())
 	}
+	db.Reader = Reader{now: db.timestamp}
+	if db.dialect.prepares {
+		db.Reader.prepared = &prepared{db: db.reader, log: trace{config.Log}, byText: map[string]*sql.Stmt{}}
+	}
 	if config.Log != nil {
 		db.writer = db.writer.WithQueryHook(trace{config.Log})
 		db.reader = db.reader.WithQueryHook(trace{config.Log})
 	}
-	db.Reader = Reader{sql: db.reader, now: db.timestamp}
+	db.Reader.sql = db.reader
+	db.changes = db.dialect.changes(db.writer)
 	return db, nil
 }
 
@@ -94,9 +101,10 @@ func (db *DB) Stats() Stats {
 // Reader reads rows: on a DB what is committed, on a Tx also its own changes.
 // A row that is not there is NOT_FOUND.
 type Reader struct {
-	sql bun.IDB
-	now func() time.Time
-	tx  *Tx // nil outside a transaction
+	sql      bun.IDB
+	now      func() time.Time
+	tx       *Tx       // nil outside a transaction
+	prepared *prepared // nil where nothing is prepared
 }
 
 // failed puts err in the form in which it leaves the store. Inside a
@@ -126,39 +134,27 @@ func (tx *Tx) Now() time.Time { return tx.at }
 // Write runs fn in one transaction and commits it when fn returns nil; the
 // decisions of ctx (WithDecision) are recorded with what it changed. Nothing is written when
 // fn fails or panics, or when a statement failed, whatever fn made of that.
-// On SQLite writers wait for each other. When the connection breaks, the error
+// On SQLite writers wait for each other, and share a commit. When the connection breaks, the error
 // is UNAVAILABLE and the caller may try again; whether a commit that broke off
 // took effect is then not known, as the server may have heard it.
 func (db *DB) Write(ctx context.Context, fn func(*Tx) error) error {
-	raw, err := db.writer.BeginTx(ctx, db.dialect.txOptions)
-	if err != nil {
-		return failure(ctx, "begin", err)
-	}
-	committed := false
-	defer func() {
-		if !committed {
-			_ = raw.Rollback() // fails only where there is nothing left to roll back
-		}
-	}()
-	tx := &Tx{dialect: db.dialect, at: db.timestamp()}
-	tx.Reader = Reader{sql: raw, now: tx.Now, tx: tx}
-
-	if err := fn(tx); err != nil {
-		return err
-	}
-	if tx.lastEvent != "" { // something changed
-		pending := claimDecisions(ctx)
-		defer func() { pending.settle(committed) }()
-		if err := tx.insertDecisions(ctx, pending); err != nil {
+	var decided pendingDecisions
+	written := false
+	defer func() { decided.settle(written) }()
+	err := db.changes.transact(ctx, func(conn bun.IDB) error {
+		tx := &Tx{dialect: db.dialect, at: db.timestamp()}
+		tx.Reader = Reader{sql: conn, now: tx.Now, tx: tx}
+		if err := fn(tx); err != nil {
 			return err
 		}
-	}
-	if tx.broken != nil {
+		if tx.lastEvent != "" { // something changed
+			decided = claimDecisions(ctx)
+			if err := tx.insertDecisions(ctx, decided); err != nil {
+				return err
+			}
+		}
 		return tx.broken
-	}
-	if err := raw.Commit(); err != nil {
-		return failure(ctx, "commit", err)
-	}
-	committed = true
-	return nil
+	})
+	written = err == nil
+	return err
 }
