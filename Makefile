@@ -15,7 +15,7 @@ generate: ## compile spec/ into gen/
 	$(GO) generate ./...
 
 check: ## what every commit must pass: generated files, format, vet, house rules
-	$(GO) run ./tools/specc -spec spec -out gen -check
+	$(GO) run ./tools/specc -spec spec -out gen -fsm fsm -check
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
 	$(GO) vet ./...

@@ -2,4 +2,4 @@
 // generate everything that the spec pages declare.
 package bettercompute
 
-//go:generate go run ./tools/specc -spec spec -out gen
+//go:generate go run ./tools/specc -spec spec -out gen -fsm fsm

@@ -31,6 +31,9 @@ func check(s *spec, wrong *mistakes) {
 			}
 		}
 	}
+	if s.machine != nil {
+		c.provision(s.machine)
+	}
 	c.unused()
 	if len(s.groups) == 0 {
 		wrong.add(position{"types.md", 1, 1}, "no page declares methods; add one beside this page")

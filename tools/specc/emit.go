@@ -77,6 +77,14 @@ func (e *emitter) formatted(name string, source []byte) error {
 	return nil
 }
 
+// bring writes the files below dir, or only says where it differs from them.
+func (o outputs) bring(dir string, checkOnly bool, stdout io.Writer) error {
+	if checkOnly {
+		return o.compare(dir)
+	}
+	return o.write(dir, stdout)
+}
+
 // write puts the files below dir and removes generated Go files that are no longer among them.
 func (o outputs) write(dir string, stdout io.Writer) error {
 	stale, err := o.stale(dir)
@@ -102,7 +110,7 @@ func (o outputs) write(dir string, stdout io.Writer) error {
 		}
 		changed++
 	}
-	fmt.Fprintf(stdout, "specc: %d files, %d changed, %d removed\n", len(o), changed, len(stale))
+	fmt.Fprintf(stdout, "specc: %s: %d files, %d changed, %d removed\n", dir, len(o), changed, len(stale))
 	return nil
 }
 

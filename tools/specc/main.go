@@ -21,6 +21,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	specDir := flags.String("spec", "spec", "folder with the spec pages")
 	outDir := flags.String("out", "gen", "folder to write, inside a Go module")
+	fsmDir := flags.String("fsm", "", "folder for the state table of provision.md, a Go package; empty: it is not written")
 	checkOnly := flags.Bool("check", false, "write nothing; fail when the folder differs from what the spec says")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -29,14 +30,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "specc: unexpected argument %q\n", flags.Arg(0))
 		return 2
 	}
-	if err := compile(*specDir, *outDir, *checkOnly, stdout, stderr); err != nil {
+	if err := compile(*specDir, *outDir, *fsmDir, *checkOnly, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, "specc:", err)
 		return 1
 	}
 	return 0
 }
 
-func compile(specDir, outDir string, checkOnly bool, stdout, stderr io.Writer) error {
+func compile(specDir, outDir, fsmDir string, checkOnly bool, stdout, stderr io.Writer) error {
 	pages, err := readPages(specDir)
 	if err != nil {
 		return err
@@ -57,10 +58,13 @@ func compile(specDir, outDir string, checkOnly bool, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	if checkOnly {
-		return files.compare(outDir)
+	if err := files.bring(outDir, checkOnly, stdout); err != nil || fsmDir == "" {
+		return err
 	}
-	return files.write(outDir, stdout)
+	if files, err = emitMachine(s); err != nil {
+		return err
+	}
+	return files.bring(fsmDir, checkOnly, stdout)
 }
 
 func readPages(dir string) (map[string]string, error) {

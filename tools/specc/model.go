@@ -11,6 +11,7 @@ type spec struct {
 	reasons []*reason
 	roles   []*role
 	grants  []*grant
+	machine *machine // nil without provision.md
 }
 
 // A group is one page of methods.

@@ -21,6 +21,9 @@ func parseSpec(pages map[string]string, wrong *mistakes) *spec {
 			blocks[name] = readPage(name, pages[name], wrong)
 		}
 	}
+	if found, ok := blocks[provisionPage]; ok { // before the types, which have its states
+		p.provision(found)
+	}
 	whole := true
 	for _, page := range []struct {
 		name string
@@ -38,13 +41,16 @@ func parseSpec(pages map[string]string, wrong *mistakes) *spec {
 		}
 	}
 	for _, name := range sortedKeys(blocks) {
-		if name != "errors.md" && name != "roles.md" && name != "types.md" {
+		switch name {
+		case "errors.md", "roles.md", "types.md", provisionPage:
+		default:
 			p.groupPage(name, blocks[name])
 		}
 	}
 	if whole {
 		check(p.spec, wrong)
 	}
+	p.spec.dropUnnamed()
 	return p.spec
 }
 

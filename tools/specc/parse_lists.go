@@ -35,7 +35,8 @@ func (p *parser) typesPage(blocks []block) {
 	}
 }
 
-// builtInScalars are lists that stand on other pages.
+// builtInScalars are lists that stand on other pages. Those of provision.md are
+// only there where some page names them, see dropUnnamed.
 func (p *parser) builtInScalars() {
 	at := position{"types.md", 1, 1}
 	var roles, codes []string
@@ -44,6 +45,23 @@ func (p *parser) builtInScalars() {
 	}
 	for _, c := range p.spec.codes {
 		codes = append(codes, c.name)
+	}
+	if m := p.spec.machine; m != nil {
+		var states, verbs []string
+		for _, s := range m.states {
+			if s.kind != gone {
+				states = append(states, s.name)
+			}
+		}
+		for _, e := range m.events {
+			if e.verb {
+				verbs = append(verbs, e.name)
+			}
+		}
+		p.spec.scalars = append(p.spec.scalars,
+			&scalar{name: provisionState, at: at, kind: kindEnum, limit: limits{enum: states}, notes: "A state of provision.md."},
+			&scalar{name: provisionVerb, at: at, kind: kindEnum, limit: limits{enum: verbs}, notes: "A verb of provision.md."},
+		)
 	}
 	p.spec.scalars = append(p.spec.scalars,
 		&scalar{name: "Role", at: at, kind: kindEnum, limit: limits{enum: roles}, notes: "A role of roles.md."},
