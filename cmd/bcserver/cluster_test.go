@@ -209,32 +209,32 @@ func (c *cluster) freeze(t testing.TB) (thaw func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := connect(t, c.url()).Query("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
 	pids := []int{postmaster} // first, so that it starts no others
-	for rows.Next() {
-		var pid int
-		if err := rows.Scan(&pid); err != nil {
-			t.Fatal(err)
-		}
-		pids = append(pids, pid)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
 	thaw = func() {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
 		}
 	}
 	t.Cleanup(thaw)
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	proc := fmt.Sprintf("/proc/%d", postmaster)
+	eventually(t, "the postmaster has stopped", func() bool {
+		status, err := os.ReadFile(proc + "/stat")
+		return err == nil && strings.Contains(string(status), ") T ")
+	})
+	children, err := os.ReadFile(fmt.Sprintf("%s/task/%d/children", proc, postmaster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text := range strings.FieldsSeq(string(children)) {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
 			t.Fatal(err)
 		}
+		pids = append(pids, pid)
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have ended
 	}
 	return thaw
 }

@@ -35,10 +35,10 @@ var sqliteDialect = &dialect{
 // A transaction takes the write lock when it begins: one that reads first and
 // writes later would be refused at once, however long it may wait. The log is
 // worked into the database every 16 MiB (4000 pages), as busy pages are then
-// written once for many commits; the writer keeps 16 MB of pages.
+// written once for many commits.
 const (
 	sqliteAll    = "?_busy_timeout=30000&_foreign_keys=1&_defensive=1&_dqs=0&_error_rc=1"
-	sqliteWriter = sqliteAll + "&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate&_pragma=wal_autocheckpoint(4000)&_pragma=cache_size(-16000)"
+	sqliteWriter = sqliteAll + "&_journal_mode=WAL&_synchronous=FULL&_txlock=immediate&_pragma=wal_autocheckpoint(4000)"
 	sqliteReader = sqliteAll + "&_query_only=1"
 )
 
