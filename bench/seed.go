@@ -41,7 +41,7 @@ func seedPostgres(ctx context.Context, db *sql.DB, p population) error {
 		"SET session_replication_role = replica",
 		"SET synchronous_commit = off",
 		"SET maintenance_work_mem = '256MB'",
-		"ALTER TABLE join_tokens DROP CONSTRAINT join_tokens_pkey",
+		"ALTER TABLE join_tokens DROP CONSTRAINT join_tokens_pkey CASCADE",
 	}
 	for _, name := range names {
 		statements = append(statements, "DROP INDEX "+name)

@@ -43,15 +43,16 @@ type Caller struct {
 
 func (c *Caller) times() []*time.Time { return append(c.Node.times(), c.Certificate.times()...) }
 
-// Caller returns the node that holds a signed certificate, whatever became of
-// either since.
+// Caller returns the node that holds a certificate, whatever became of either
+// since. Whoever shows a certificate proves that it was signed, also where the
+// chain was lost (SignedChain).
 func (r Reader) Caller(ctx context.Context, serial string) (Caller, error) {
 	query := r.sql.NewSelect().ColumnExpr("node.*").
 		ColumnExpr("pool.platform_operated, pool.site_tenant_id, site.custom AS site_custom").
 		Join("JOIN node_certificates AS c ON c.node_id = node.id").
 		Join("JOIN pools AS pool ON pool.tenant_id = node.tenant_id AND pool.pool_id = node.pool_id").
 		Join("JOIN sites AS site ON site.tenant_id = pool.site_tenant_id AND site.site_id = pool.site_id").
-		Where("c.serial = ? AND c.chain IS NOT NULL", serial)
+		Where("c.serial = ?", serial)
 	for _, column := range []string{"serial", "node_id", "csr_sha256", "key_sha256", "new_key", "trust", "not_before", "not_after", "created_at", "chain", "confirmed_at", "revoked_at"} {
 		query.ColumnExpr("c." + column + " AS held_" + column)
 	}
@@ -66,8 +67,12 @@ func (r Reader) NodeCertificate(ctx context.Context, serial string) (NodeCertifi
 // SignedChain keeps the chain of a certificate that was claimed, and returns
 // the one that is kept: where another call has signed it meanwhile, that one's.
 // A claim that was swept is NOT_FOUND.
+//
+// It does not wait for the disk: all joins with one token wait for each other's
+// commits, and a chain that is lost with the power is signed again, with the same
+// serial number and dates, when the machine repeats its call (NJ-3).
 func (db *DB) SignedChain(ctx context.Context, serial, chain string) (string, error) {
-	n, err := db.exec(ctx, "keep certificate", "UPDATE node_certificates SET chain = ? WHERE serial = ? AND chain IS NULL", chain, serial)
+	n, err := db.exec(ctx, "keep certificate", "UPDATE node_certificates SET chain = ?"+db.dialect.unflushed+" WHERE serial = ? AND chain IS NULL", chain, serial)
 	if err != nil || n == 1 {
 		return chain, err
 	}

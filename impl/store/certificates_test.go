@@ -45,9 +45,6 @@ func TestNJ_3_SignedChain_TheFirstSignatureIsKept(t *testing.T) {
 		if c.Certificate.Chain != "" {
 			t.Errorf("a claim has the chain %q", c.Certificate.Chain)
 		}
-		if _, err := db.Caller(t.Context(), c.Certificate.Serial); true {
-			wantCode(t, err, problem.NotFound) // nobody can have it
-		}
 		handles := replicas(t, db)
 		chains := make([]string, 8)
 		together(8, func(i int) {

@@ -20,6 +20,7 @@ type dialect struct {
 	forUpdate  string // locks the selected rows against every writer
 	lockRow    string // locks a selected row against writers; others may still refer to it
 	skipLocked string // locks the selected rows and leaves out locked ones
+	unflushed  string // makes the commit of an UPDATE not wait for the disk
 	queue      queueDriver
 	prepares   bool // frequent statements
 }

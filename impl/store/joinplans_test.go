@@ -146,7 +146,7 @@ func TestPlans_JoinsLookThroughNoTable(t *testing.T) {
 				_, _, err := db.DeferJoin(ctx, store.JoinRequest{TenantID: "acme", PoolID: "pool8", TokenID: "jt_7", CSRSHA256: "d", ClaimsSHA256: "c", MachineSHA256: "n"})
 				return err
 			}},
-			{"unsigned certificates", "chain IS NULL AND created_at", []string{"node_certificates_unsigned"}, func() error {
+			{"unsigned certificates", "chain IS NULL AND confirmed_at IS NULL AND created_at", []string{"node_certificates_unsigned"}, func() error {
 				_, err := db.DropUnsigned(ctx, past, 1)
 				return err
 			}},

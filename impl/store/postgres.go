@@ -30,6 +30,7 @@ var postgresDialect = &dialect{
 	forUpdate:  " FOR UPDATE",
 	lockRow:    "NO KEY UPDATE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
+	unflushed:  " FROM (SELECT set_config('synchronous_commit', 'off', TRUE)) AS unflushed",
 	queue:      func(pool *sql.DB) riverdriver.Driver[*sql.Tx] { return riverdatabasesql.New(pool) },
 }
 

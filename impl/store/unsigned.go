@@ -18,7 +18,7 @@ var errSigned = errors.New("store: the certificate was signed, or dropped, meanw
 // and a node that was new goes (NJ-3). It returns how many there were.
 func (db *DB) DropUnsigned(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	var unsigned []NodeCertificate
-	err = db.sql.NewRaw("SELECT * FROM node_certificates WHERE chain IS NULL AND created_at < ? ORDER BY created_at LIMIT ?", before, limit).Scan(ctx, &unsigned)
+	err = db.sql.NewRaw("SELECT * FROM node_certificates WHERE chain IS NULL AND confirmed_at IS NULL AND created_at < ? ORDER BY created_at LIMIT ?", before, limit).Scan(ctx, &unsigned)
 	if err != nil {
 		return 0, db.failed(ctx, "look for unsigned certificates", err)
 	}
@@ -52,7 +52,7 @@ func (tx *Tx) dropUnsigned(ctx context.Context, c NodeCertificate) error {
 			return err
 		}
 	}
-	n, err := tx.exec(ctx, "drop unsigned certificate", "DELETE FROM node_certificates WHERE serial = ? AND chain IS NULL", c.Serial)
+	n, err := tx.exec(ctx, "drop unsigned certificate", "DELETE FROM node_certificates WHERE serial = ? AND chain IS NULL AND confirmed_at IS NULL", c.Serial)
 	if err != nil {
 		return err
 	}

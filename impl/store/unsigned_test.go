@@ -72,6 +72,30 @@ func TestNJ_3_DropUnsigned_AsIfItHadNeverJoined(t *testing.T) {
 }
 
 // What happened to a node before its first certificate was swept stays so.
+// A chain is kept without waiting for the disk, so that it can be lost with the
+// power. Whoever has called with the certificate proves that it was signed.
+func TestNJ_3_DropUnsigned_ALostChainOfWhoHasCalledStays(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		atNoon(db)
+		withLab(t, db)
+		mint(t, db, tokenID(0), nil)
+		c := claim(t, db, newClaim(tokenID(0), "a"))
+		caller, err := db.Caller(t.Context(), c.Certificate.Serial)
+		must(t, err)
+		must(t, db.ConfirmCertificate(t.Context(), caller.Certificate, "1.0"))
+		if n := sweepUnsigned(t, db); n != 0 {
+			t.Errorf("%d were dropped", n)
+		}
+		if n := uses(t, db, tokenID(0)); n != 1 {
+			t.Errorf("the token has %d uses", n)
+		}
+		if got := certificate(t, db, c.Certificate.Serial); got.ConfirmedAt == nil {
+			t.Error("the certificate is not confirmed")
+		}
+	})
+}
+
 func TestNJ_3_DropUnsigned_ANodeThatWasTakenOverRemovedOrBannedStays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
