@@ -55,11 +55,21 @@ func (tx *Tx) publishAll(ctx context.Context, all []news) error {
 	if len(all) == 0 {
 		return nil
 	}
+	statement, err := tx.publication(ctx, all...)
+	if err != nil {
+		return err
+	}
+	_, err = tx.execAll(ctx, "insert events", statement)
+	return err
+}
+
+// publication is the statement that publishes events.
+func (tx *Tx) publication(ctx context.Context, all ...news) (string, error) {
 	rows := make([]Event, len(all))
 	for i, n := range all {
 		data, err := json.Marshal(n.payload)
 		if err != nil {
-			return tx.failed(ctx, "encode event", err)
+			return "", tx.failed(ctx, "encode event", err)
 		}
 		tx.lastEvent = nextID(tx.lastEvent, "evt", tx.Now())
 		rows[i] = Event{
@@ -73,8 +83,7 @@ func (tx *Tx) publishAll(ctx context.Context, all []news) error {
 			Data:     data,
 		}
 	}
-	_, err := tx.sql.NewInsert().Model(&rows).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx)
-	return tx.failed(ctx, "insert events", err)
+	return tx.insertion(&rows), nil
 }
 
 // nextID returns the id that follows last, as rows of one transaction have one

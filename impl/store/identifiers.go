@@ -94,10 +94,14 @@ func (tx *Tx) claimIdentifiers(ctx context.Context, c *Claim) (ClaimOutcome, err
 			held = slices.Delete(held, i, i+1)
 		}
 	}
+	statements := c.ahead
 	if len(fresh) > 0 {
-		n, err := changed(tx.sql.NewInsert().Model(&fresh).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx))
+		statements = append(statements, tx.insertion(&fresh))
+	}
+	if len(statements) > 0 {
+		n, err := tx.execAll(ctx, "insert node and identifiers", statements...)
 		if err != nil || n < len(fresh) {
-			return Overtaken, tx.failed(ctx, "insert identifiers", err)
+			return Overtaken, err
 		}
 	}
 	if len(c.Shares) > 0 {

@@ -62,6 +62,8 @@ type Claim struct {
 	Certificate   NodeCertificate
 	RequestID     string // the approval that it consumes; empty: it needs none
 	SourceAddress string
+
+	ahead []string // statements that go with the next step
 }
 
 // ClaimOutcome says what became of a claim. Only Claimed has changed anything.
@@ -103,7 +105,7 @@ func (db *DB) ClaimJoin(ctx context.Context, claim Claim) (outcome ClaimOutcome,
 func (tx *Tx) claim(ctx context.Context, c *Claim) (ClaimOutcome, error) {
 	c.Node.JoinedAt, c.Certificate.CreatedAt, c.Certificate.NewKey = tx.Now(), tx.Now(), true
 	for _, step := range []func(context.Context, *Claim) (ClaimOutcome, error){
-		tx.claimUse, tx.claimNode, tx.claimIdentifiers, tx.claimCertificate, tx.spendUse, tx.consumeRequest,
+		tx.claimUse, tx.claimNode, tx.claimIdentifiers, tx.claimCertificate, tx.consumeRequest,
 	} {
 		if outcome, err := step(ctx, c); err != nil || outcome != claimOpen {
 			return outcome, err
@@ -120,22 +122,13 @@ func (tx *Tx) claimUse(ctx context.Context, c *Claim) (ClaimOutcome, error) {
 	return unless(fresh, Repeated), err
 }
 
-// spendUse counts the use. The condition is the limit: whoever comes too late
-// changes no row (NJ-2). An approval outlives the token's time, never its uses.
-func (tx *Tx) spendUse(ctx context.Context, c *Claim) (ClaimOutcome, error) {
-	n, err := tx.exec(ctx, "spend a use", `UPDATE join_tokens SET uses = uses + 1
-		WHERE id = ? AND uses < max_uses AND revoked_at IS NULL AND (? OR expires_at > ?)`, c.Node.TokenID, c.RequestID != "", tx.Now())
-	return unless(n == 1, TokenEnded), err
-}
-
 func (tx *Tx) claimNode(ctx context.Context, c *Claim) (ClaimOutcome, error) {
 	if c.Reclaims == nil {
 		c.Node.CreatedAt = tx.Now()
-		_, err := tx.insert(ctx, "node", &c.Node)
-		if err != nil {
-			return claimOpen, err
-		}
-		return claimOpen, tx.publish(ctx, c.Node.subject(), events.SecurityNodeJoined(c.event()))
+		inUTC(&c.Node)
+		published, err := tx.publication(ctx, news{c.Node.subject(), events.SecurityNodeJoined(c.event())})
+		c.ahead = []string{tx.insertion(&c.Node), published}
+		return claimOpen, err
 	}
 	claims, err := json.Marshal(c.Node.Claims)
 	if err != nil {
@@ -151,15 +144,30 @@ func (tx *Tx) claimNode(ctx context.Context, c *Claim) (ClaimOutcome, error) {
 	return claimOpen, tx.publish(ctx, c.Node.subject(), events.SecurityNodeReclaimed(c.event()))
 }
 
-// claimCertificate writes the node's certificate, the only one that it has then.
+// claimCertificate writes the node's certificate, the only one that it has then,
+// and counts the use. The condition is the limit: whoever comes too late changes
+// no row (NJ-2). An approval outlives the token's time, never its uses.
 func (tx *Tx) claimCertificate(ctx context.Context, c *Claim) (ClaimOutcome, error) {
 	if c.Reclaims != nil {
 		if err := tx.revokeCertificates(ctx, c.Node.ID); err != nil {
 			return claimOpen, err
 		}
 	}
-	fresh, err := tx.insert(ctx, "node certificate", &c.Certificate)
-	return unless(fresh, KeyTaken), err
+	inUTC(&c.Certificate)
+	const written = "EXISTS (SELECT 1 FROM node_certificates WHERE serial = ?)"
+	spent, err := tx.execAll(ctx, "certify and spend a use", tx.insertion(&c.Certificate),
+		tx.sql.NewRaw(`UPDATE join_tokens SET uses = uses + 1
+			WHERE id = ? AND uses < max_uses AND revoked_at IS NULL AND (? OR expires_at > ?) AND `+written,
+			c.Node.TokenID, c.RequestID != "", tx.Now(), c.Certificate.Serial).String())
+	if err != nil || spent == 1 {
+		return claimOpen, err
+	}
+	var certified bool
+	err = tx.sql.NewRaw("SELECT "+written, c.Certificate.Serial).Scan(ctx, &certified)
+	if certified {
+		return TokenEnded, tx.failed(ctx, "look for the certificate", err)
+	}
+	return KeyTaken, tx.failed(ctx, "look for the certificate", err)
 }
 
 // unless is open where a step went well, and the outcome where it did not.

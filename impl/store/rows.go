@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -89,6 +90,11 @@ func (tx *Tx) insert(ctx context.Context, what string, row record) (bool, error)
 	return n == 1, tx.failed(ctx, "insert "+what, err)
 }
 
+// insertion is the statement that inserts rows, but for those that are there already.
+func (tx *Tx) insertion(rows any) string {
+	return tx.sql.NewInsert().Model(rows).On("CONFLICT DO NOTHING").Returning("NULL").String()
+}
+
 // insertFor is insert for a row that belongs to another one, the owner:
 // where that is missing, it is NOT_FOUND.
 func (tx *Tx) insertFor(ctx context.Context, what, owner string, row record) (bool, error) {
@@ -116,6 +122,13 @@ func update[T any, P pointerTo[T]](ctx context.Context, tx *Tx, what, statement 
 // exec runs a statement and returns how many rows it changed.
 func (tx *Tx) exec(ctx context.Context, doing, statement string, args ...any) (int, error) {
 	n, err := changed(tx.sql.ExecContext(ctx, statement, args...))
+	return n, tx.failed(ctx, doing, err)
+}
+
+// execAll runs statements that depend on no answer in one round trip to the
+// database, in their order, and returns how many rows the last one changed.
+func (tx *Tx) execAll(ctx context.Context, doing string, statements ...string) (int, error) {
+	n, err := changed(tx.sql.ExecContext(ctx, strings.Join(statements, ";\n")))
 	return n, tx.failed(ctx, doing, err)
 }
 
