@@ -12,12 +12,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
-	"syscall"
-	"time"
 )
 
 // sealKey gives every bcserver of the run a key for its secrets, which it must
@@ -56,28 +52,14 @@ func (l *lab) startTLS(ctx context.Context, binary, url, key string, environment
 		return nil, err
 	}
 	defer log.Close()
-	command := exec.CommandContext(ctx, binary, "serve", "--listen", "127.0.0.1:0", "--db", url, "--data", data,
-		"--tls", "auto", "--join-rate", "0", "--join-rate-per-address", "0")
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
-	command.WaitDelay = 15 * time.Second
+	command := serveCommand(ctx, binary, "--db", url, "--data", data, "--tls", "auto", "--join-rate", "0", "--join-rate-per-address", "0")
 	command.Env = append(os.Environ(), environment...)
-	command.Stderr = log
-	out, err := command.StdoutPipe()
+	p, err := launch(command, "https", log)
 	if err != nil {
-		return nil, err
-	}
-	if err := command.Start(); err != nil {
-		return nil, err
-	}
-	p := &program{command: command, key: key, ended: make(chan error, 1)}
-	listening, err := bufio.NewReader(out).ReadString('\n')
-	go func() { p.ended <- command.Wait() }()
-	address, ok := strings.CutPrefix(strings.TrimSpace(listening), "listening on https://")
-	if !ok {
 		text, _ := os.ReadFile(log.Name())
-		return nil, errors.Join(fmt.Errorf("bcserver did not start: %q\n%s", listening, shortened(text)), err, p.stop())
+		return nil, fmt.Errorf("%w\n%s", err, shortened(text))
 	}
-	p.address = address
+	p.key = key
 	bundle, err := os.ReadFile(filepath.Join(data, "ca.pem"))
 	if err != nil {
 		return nil, errors.Join(err, p.stop())

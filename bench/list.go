@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
+	"net/http"
 	"time"
-
-	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 const (
@@ -30,52 +28,35 @@ func listPostgresGoal(ctx context.Context, l *lab) ([]line, error) {
 	if l.postgres == "" {
 		return withoutPostgres(), nil
 	}
-	few, err := l.newDatabase(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer few.drop()
-	many, err := l.newDatabase(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer many.drop()
-	unmarked := func(ctx context.Context, n int) error {
-		_, err := many.db.ExecContext(ctx, fmt.Sprintf(`UPDATE join_tokens SET ended_at = NULL
-			WHERE id IN (SELECT id FROM join_tokens WHERE ended_at IS NOT NULL ORDER BY secret_sha256 LIMIT %d)`, n))
-		return err
-	}
-	return listGoal(ctx, l, seedPostgres, few.url, few.db, many.url, many.db, unmarked)
+	return fewAndMany(ctx, l.newDatabase, func(few, many *database) ([]line, error) {
+		unmarked := func(ctx context.Context, n int) error {
+			_, err := many.db.ExecContext(ctx, fmt.Sprintf(`UPDATE join_tokens SET ended_at = NULL
+				WHERE id IN (SELECT id FROM join_tokens WHERE ended_at IS NOT NULL ORDER BY secret_sha256 LIMIT %d)`, n))
+			return err
+		}
+		return l.compareLists(ctx, seedPostgres, few, many, unmarked)
+	})
 }
 
 // listSQLiteGoal is the same on the embedded database.
 func listSQLiteGoal(ctx context.Context, l *lab) ([]line, error) {
-	dir, err := l.folder("sqlite")
-	if err != nil {
-		return nil, err
-	}
-	var files [2]string
-	var dbs [2]*sql.DB
-	for i, name := range []string{"few.db", "many.db"} {
-		files[i] = filepath.Join(dir, name)
-		if dbs[i], err = sql.Open("sqlite", "file:"+files[i]+"?_busy_timeout=30000&_journal_mode=WAL"); err != nil {
-			return nil, err
-		}
-		defer dbs[i].Close()
-	}
-	return listGoal(ctx, l, seedSQLite, "sqlite:"+files[0], dbs[0], "sqlite:"+files[1], dbs[1], nil)
+	return fewAndMany(ctx, l.newSQLite, func(few, many *database) ([]line, error) {
+		return l.compareLists(ctx, seedSQLite, few, many, nil)
+	})
 }
 
-// listGoal seeds both databases and compares their pages. With unmarked, it then
-// looks at a moment in which one in a hundred tokens has expired and is not swept.
-func listGoal(ctx context.Context, l *lab, seed func(context.Context, *sql.DB, population) error,
-	fewURL string, fewDB *sql.DB, manyURL string, manyDB *sql.DB, unmarked func(context.Context, int) error) ([]line, error) {
-	few, err := l.pooled(ctx, fewURL, fewDB, seed, fewTokens)
+// seedTokens fills the pool with a population of tokens.
+type seedTokens func(context.Context, *sql.DB, population) error
+
+// compareLists seeds both databases and compares their pages. With unmarked, it
+// then looks at a moment in which one in a hundred tokens has expired and is not swept.
+func (l *lab) compareLists(ctx context.Context, seed seedTokens, fewDB, manyDB *database, unmarked func(context.Context, int) error) ([]line, error) {
+	few, err := l.pooled(ctx, fewDB, seed, fewTokens)
 	if err != nil {
 		return nil, err
 	}
 	defer few.stop()
-	many, err := l.pooled(ctx, manyURL, manyDB, seed, manyTokens)
+	many, err := l.pooled(ctx, manyDB, seed, manyTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +68,7 @@ func listGoal(ctx context.Context, l *lab, seed func(context.Context, *sql.DB, p
 		name string
 		deep bool
 	}{{"first page", false}, {"deep page", true}} {
-		ours, peer, err := comparePages(ctx, many, few, kind.deep)
+		ours, peer, err := inTurn(ctx, listCalls, many.page(kind.deep), few.page(kind.deep))
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +84,7 @@ func listGoal(ctx context.Context, l *lab, seed func(context.Context, *sql.DB, p
 	if err := unmarked(ctx, expired); err != nil {
 		return nil, err
 	}
-	again, err := l.serve(ctx, manyURL)
+	again, err := l.serve(ctx, manyDB.url)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +93,7 @@ func listGoal(ctx context.Context, l *lab, seed func(context.Context, *sql.DB, p
 	if many.calls, err = again.dial(); err != nil {
 		return nil, err
 	}
-	ours, peer, err := comparePages(ctx, many, few, true)
+	ours, peer, err := inTurn(ctx, listCalls, many.page(true), few.page(true))
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +101,8 @@ func listGoal(ctx context.Context, l *lab, seed func(context.Context, *sql.DB, p
 }
 
 // pooled starts a server on a fresh database and fills its pool.
-func (l *lab) pooled(ctx context.Context, url string, db *sql.DB, seed func(context.Context, *sql.DB, population) error, p population) (*pooled, error) {
-	server, err := l.serve(ctx, url)
+func (l *lab) pooled(ctx context.Context, d *database, seed seedTokens, p population) (*pooled, error) {
+	server, err := l.serve(ctx, d.url)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +110,8 @@ func (l *lab) pooled(ctx context.Context, url string, db *sql.DB, seed func(cont
 	s := &pooled{program: server}
 	for _, step := range []func() error{
 		server.makePool,
-		func() error { return seed(ctx, db, p) },
-		func() (err error) { s.deep, err = middle(ctx, db, p); return err },
+		func() error { return seed(ctx, d.db, p) },
+		func() (err error) { s.deep, err = middle(ctx, d.db, p); return err },
 		func() (err error) { s.calls, err = server.dial(); return err },
 		func() error { return s.check() },
 	} {
@@ -158,29 +139,18 @@ func (s *pooled) check() error {
 	return nil
 }
 
-func (s *pooled) body(deep bool) string {
-	cursor := ""
-	if deep {
-		cursor = `,"cursor":"` + s.deep + `"`
-	}
-	return fmt.Sprintf(`{"tenantId":%q,"poolId":%q,"limit":%d%s}`, tenant, pool, listLimit, cursor)
+func (s *pooled) body(deep bool) string { return listBody(listLimit, deep, s.deep) }
+
+func (s *pooled) page(deep bool) func() error {
+	body := s.body(deep)
+	return func() error { return s.calls.expect(http.StatusOK, listPath, body) }
 }
 
-// comparePages asks both for the same page in turn and returns how long each call
-// took, in nanoseconds.
-func comparePages(ctx context.Context, ours, peer *pooled, deep bool) (oursTook, peerTook []float64, err error) {
-	times := map[*pooled][]float64{}
-	for range listCalls {
-		for _, s := range []*pooled{ours, peer} {
-			if err := ctx.Err(); err != nil {
-				return nil, nil, err
-			}
-			began := time.Now()
-			if err := s.calls.expect(200, listPath, s.body(deep)); err != nil {
-				return nil, nil, err
-			}
-			times[s] = append(times[s], float64(time.Since(began)))
-		}
+// listBody asks for the first page of the pool, or for the one behind a cursor.
+func listBody(limit int, deep bool, cursor string) string {
+	after := ""
+	if deep {
+		after = `,"cursor":"` + cursor + `"`
 	}
-	return times[ours], times[peer], nil
+	return fmt.Sprintf(`{"tenantId":%q,"poolId":%q,"limit":%d%s}`, tenant, pool, limit, after)
 }

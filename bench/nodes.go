@@ -3,11 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"time"
 )
 
@@ -33,43 +31,25 @@ func nodesPostgresGoal(ctx context.Context, l *lab) ([]line, error) {
 	if l.postgres == "" {
 		return withoutPostgres(), nil
 	}
-	var sides [2]*database
-	for i := range sides {
-		var err error
-		if sides[i], err = l.newDatabase(ctx); err != nil {
-			return nil, err
-		}
-		defer sides[i].drop()
-	}
-	few, many := sides[0], sides[1]
-	return nodesGoal(ctx, l, postgresNodes, few.url, few.db, many.url, many.db)
+	return nodesGoal(ctx, l, postgresNodes, l.newDatabase)
 }
 
 // nodesSQLiteGoal is the same on the embedded database.
 func nodesSQLiteGoal(ctx context.Context, l *lab) ([]line, error) {
-	dir, err := l.folder("nodes")
-	if err != nil {
-		return nil, err
-	}
-	var files [2]string
-	var dbs [2]*sql.DB
-	for i, name := range []string{"few.db", "many.db"} {
-		files[i] = filepath.Join(dir, name)
-		if dbs[i], err = sql.Open("sqlite", "file:"+files[i]+"?_busy_timeout=30000&_journal_mode=WAL"); err != nil {
-			return nil, err
-		}
-		defer dbs[i].Close()
-	}
-	return nodesGoal(ctx, l, sqliteNodes, "sqlite:"+files[0], dbs[0], "sqlite:"+files[1], dbs[1])
+	return nodesGoal(ctx, l, sqliteNodes, l.newSQLite)
 }
 
-func nodesGoal(ctx context.Context, l *lab, seed seedNodes, fewURL string, fewDB *sql.DB, manyURL string, manyDB *sql.DB) ([]line, error) {
-	few, err := l.populated(ctx, fewURL, fewDB, seed, fewNodes)
+func nodesGoal(ctx context.Context, l *lab, seed seedNodes, make func(context.Context) (*database, error)) ([]line, error) {
+	return fewAndMany(ctx, make, func(few, many *database) ([]line, error) { return l.compareNodes(ctx, seed, few, many) })
+}
+
+func (l *lab) compareNodes(ctx context.Context, seed seedNodes, fewDB, manyDB *database) ([]line, error) {
+	few, err := l.populated(ctx, fewDB, seed, fewNodes)
 	if err != nil {
 		return nil, err
 	}
 	defer few.stop()
-	many, err := l.populated(ctx, manyURL, manyDB, seed, manyNodes)
+	many, err := l.populated(ctx, manyDB, seed, manyNodes)
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +79,17 @@ func nodesGoal(ctx context.Context, l *lab, seed seedNodes, fewURL string, fewDB
 }
 
 // populated starts a server on a fresh database and fills its pool.
-func (l *lab) populated(ctx context.Context, url string, db *sql.DB, seed seedNodes, nodes int) (*populated, error) {
-	t, err := l.serveJoins(ctx, url)
+func (l *lab) populated(ctx context.Context, d *database, seed seedNodes, nodes int) (*populated, error) {
+	t, err := l.serveJoins(ctx, d.url)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	s := &populated{target: t}
 	for _, step := range []func() error{
-		func() error { return seed(ctx, db, nodes) },
+		func() error { return seed(ctx, d.db, nodes) },
 		func() error {
-			return db.QueryRowContext(ctx, fmt.Sprintf("SELECT id FROM nodes ORDER BY id LIMIT 1 OFFSET %d", nodes/2)).Scan(&s.deep)
+			return d.db.QueryRowContext(ctx, fmt.Sprintf("SELECT id FROM nodes ORDER BY id LIMIT 1 OFFSET %d", nodes/2)).Scan(&s.deep)
 		},
 		func() (err error) { s.calls, err = t.dial(); return err },
 		s.check,
@@ -123,13 +103,7 @@ func (l *lab) populated(ctx context.Context, url string, db *sql.DB, seed seedNo
 	return s, nil
 }
 
-func (s *populated) body(deep bool) string {
-	cursor := ""
-	if deep {
-		cursor = `,"cursor":"` + s.deep + `"`
-	}
-	return fmt.Sprintf(`{"tenantId":%q,"poolId":%q,"limit":%d%s}`, tenant, pool, nodesLimit, cursor)
-}
+func (s *populated) body(deep bool) string { return listBody(nodesLimit, deep, s.deep) }
 
 // check makes sure that the pages that are compared are full.
 func (s *populated) check() error {

@@ -7,17 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
-	_ "github.com/lib/pq" // the driver "postgres"
+	_ "github.com/lib/pq"  // the driver "postgres"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // A database is one of the lab's, for a single goal.
 type database struct {
-	url string
-	db  *sql.DB
-	lab *lab
+	url    string // as bcserver takes it
+	db     *sql.DB
+	remove func() // once db is closed
 }
 
 // newDatabase makes an empty database on the lab's Postgres.
@@ -35,14 +37,41 @@ func (l *lab) newDatabase(ctx context.Context) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &database{url: u.String(), db: db, lab: l}, nil
+	return &database{u.String(), db, func() {
+		l.administer(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)") // also where ctx is over
+	}}, nil
 }
 
-// drop removes the database, also where ctx is over.
+// newSQLite makes an empty database in a folder of its own, which goes with the lab.
+func (l *lab) newSQLite(context.Context) (*database, error) {
+	dir, err := l.folder("sqlite")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "bench.db")
+	db, err := sql.Open("sqlite", "file:"+file+"?_busy_timeout=30000&_journal_mode=WAL")
+	return &database{"sqlite:" + file, db, func() {}}, err
+}
+
+// drop removes the database.
 func (d *database) drop() {
 	d.db.Close()
-	u, _ := url.Parse(d.url)
-	d.lab.administer(context.Background(), "DROP DATABASE "+strings.TrimPrefix(u.Path, "/")+" WITH (FORCE)")
+	d.remove()
+}
+
+// fewAndMany makes two databases to compare, gives them to fn and drops them.
+func fewAndMany(ctx context.Context, make func(context.Context) (*database, error), fn func(few, many *database) ([]line, error)) ([]line, error) {
+	few, err := make(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer few.drop()
+	many, err := make(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer many.drop()
+	return fn(few, many)
 }
 
 // administer runs a statement outside the databases of the goals.

@@ -55,7 +55,16 @@ func (l *lab) serve(ctx context.Context, url string, extra ...string) (*program,
 
 // start runs bcserver serve and waits until it listens.
 func (l *lab) start(ctx context.Context, log io.Writer, flags ...string) (*program, error) {
-	command := exec.CommandContext(ctx, l.bcserver, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
+	return launch(serveCommand(ctx, l.bcserver, flags...), "http", log)
+}
+
+// serveCommand is the command bcserver serve.
+func serveCommand(ctx context.Context, binary string, flags ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, binary, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
+}
+
+// launch runs a command that is to serve, and waits until it listens.
+func launch(command *exec.Cmd, scheme string, log io.Writer) (*program, error) {
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 15 * time.Second
 	command.Stderr = log
@@ -69,7 +78,7 @@ func (l *lab) start(ctx context.Context, log io.Writer, flags ...string) (*progr
 	p := &program{command: command, ended: make(chan error, 1)}
 	listening, err := bufio.NewReader(out).ReadString('\n')
 	go func() { p.ended <- command.Wait() }()
-	address, ok := strings.CutPrefix(strings.TrimSpace(listening), "listening on http://")
+	address, ok := strings.CutPrefix(strings.TrimSpace(listening), "listening on "+scheme+"://")
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("bcserver did not start: %q", listening), err, p.stop())
 	}
