@@ -48,20 +48,7 @@ func each(t *testing.T, fn func(t *testing.T, s *shop)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		storetest.ClockOf(db).Set(noon)
-		must(t, db.Write(t.Context(), func(tx *store.Tx) error {
-			if _, _, err := tx.CreateSite(t.Context(), store.Site{TenantID: "acme", SiteID: "berlin", CreatedBy: "acme/ops"}); err != nil {
-				return err
-			}
-			for _, of := range []struct{ tenant, pool string }{{"acme", "lab"}, {"acme", "other"}, {"globex", "lab"}} {
-				_, _, err := tx.CreatePool(t.Context(), store.Pool{
-					TenantID: of.tenant, PoolID: of.pool, SiteTenantID: "acme", SiteID: "berlin", Agent: "bcd", Attestor: "discovery", Erase: "required", CreatedBy: "acme/ops",
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
+		storetest.Yard(t, db, "discovery")
 		fn(t, &shop{inventory.New(db, placeholder.Default()), db})
 	})
 }

@@ -47,16 +47,9 @@ func each(t *testing.T, fn func(t *testing.T, d *desk)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		storetest.ClockOf(db).Set(noon)
+		storetest.Yard(t, db, "token")
 		must(t, db.Write(t.Context(), func(tx *store.Tx) error {
-			if _, _, err := tx.CreateSite(t.Context(), store.Site{TenantID: "acme", SiteID: "berlin", CreatedBy: "acme/ops"}); err != nil {
-				return err
-			}
-			for _, of := range [][2]string{{"acme", "lab"}, {"acme", "other"}, {"globex", "lab"}} {
-				if _, _, err := tx.CreatePool(t.Context(), store.Pool{
-					TenantID: of[0], PoolID: of[1], SiteTenantID: "acme", SiteID: "berlin", Agent: "bcd", Attestor: "token", Erase: "required", CreatedBy: "acme/ops",
-				}); err != nil {
-					return err
-				}
+			for _, of := range storetest.YardPools() {
 				if _, err := tx.MintToken(t.Context(), store.JoinToken{
 					ID: tokenOf(of[0], of[1]), TenantID: of[0], PoolID: of[1], SecretSHA256: []byte("x"), MaxUses: 100,
 					CreatedAt: tx.Now(), CreatedBy: "acme/ops", ExpiresAt: tx.Now().Add(72 * time.Hour),

@@ -68,7 +68,7 @@ func (r Reader) NodeCertificate(ctx context.Context, serial string) (NodeCertifi
 // the one that is kept: where another call has signed it meanwhile, that one's.
 // A claim that was swept is NOT_FOUND.
 //
-// It does not wait for the disk: all joins with one token wait for each other's
+// On Postgres it does not wait for the disk: all joins with one token wait for each other's
 // commits, and a chain that is lost with the power is signed again, with the same
 // serial number and dates, when the machine repeats its call (NJ-3).
 func (db *DB) SignedChain(ctx context.Context, serial, chain string) (string, error) {
@@ -118,7 +118,8 @@ func (r Reader) Renewal(ctx context.Context, nodeID, csrSHA256 string) (NodeCert
 }
 
 // RenewCertificate claims the next certificate of a node, as it was when that
-// was decided, which calls with the certificate of a serial number, and lowers its trust to that of the certificate, of which
+// was decided, which calls with the certificate of a serial number. It lowers the
+// node's trust to that of the certificate, of which
 // security.node.trust-lowered is published. renewed is false where the same
 // request was claimed meanwhile. A key that is another node's is CONFLICT, and
 // so is a node that was removed, taken over or trusted less meanwhile: trust

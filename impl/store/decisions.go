@@ -85,7 +85,7 @@ func (tx *Tx) insertDecisions(ctx context.Context, claimed pendingDecisions) err
 		}
 		rows[i] = p.decision
 	}
-	_, err := tx.sql.NewInsert().Model(&rows).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx)
+	_, err := tx.insertion(&rows).Exec(ctx)
 	return tx.failed(ctx, "insert decisions", err)
 }
 

@@ -59,17 +59,17 @@ func (tx *Tx) publishAll(ctx context.Context, all []news) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.execAll(ctx, "insert events", statement)
-	return err
+	_, err = statement.Exec(ctx)
+	return tx.failed(ctx, "insert events", err)
 }
 
 // publication is the statement that publishes events.
-func (tx *Tx) publication(ctx context.Context, all ...news) (string, error) {
+func (tx *Tx) publication(ctx context.Context, all ...news) (*bun.InsertQuery, error) {
 	rows := make([]Event, len(all))
 	for i, n := range all {
 		data, err := json.Marshal(n.payload)
 		if err != nil {
-			return "", tx.failed(ctx, "encode event", err)
+			return nil, tx.failed(ctx, "encode event", err)
 		}
 		tx.lastEvent = nextID(tx.lastEvent, "evt", tx.Now())
 		rows[i] = Event{

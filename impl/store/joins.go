@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/bettercompute/bettercompute/gen/events"
@@ -63,7 +64,7 @@ type Claim struct {
 	RequestID     string // the approval that it consumes; empty: it needs none
 	SourceAddress string
 
-	ahead []string // statements that go with the next step
+	ahead []fmt.Stringer // statements that go with the next step
 }
 
 // ClaimOutcome says what became of a claim. Only Claimed has changed anything.
@@ -127,8 +128,11 @@ func (tx *Tx) claimNode(ctx context.Context, c *Claim) (ClaimOutcome, error) {
 		c.Node.CreatedAt = tx.Now()
 		inUTC(&c.Node)
 		published, err := tx.publication(ctx, news{c.Node.subject(), events.SecurityNodeJoined(c.event())})
-		c.ahead = []string{tx.insertion(&c.Node), published}
-		return claimOpen, err
+		if err != nil {
+			return claimOpen, err
+		}
+		c.ahead = []fmt.Stringer{tx.insertion(&c.Node), published}
+		return claimOpen, nil
 	}
 	claims, err := json.Marshal(c.Node.Claims)
 	if err != nil {
@@ -158,7 +162,7 @@ func (tx *Tx) claimCertificate(ctx context.Context, c *Claim) (ClaimOutcome, err
 	spent, err := tx.execAll(ctx, "certify and spend a use", tx.insertion(&c.Certificate),
 		tx.sql.NewRaw(`UPDATE join_tokens SET uses = uses + 1
 			WHERE id = ? AND uses < max_uses AND revoked_at IS NULL AND (? OR expires_at > ?) AND `+written,
-			c.Node.TokenID, c.RequestID != "", tx.Now(), c.Certificate.Serial).String())
+			c.Node.TokenID, c.RequestID != "", tx.Now(), c.Certificate.Serial))
 	if err != nil || spent == 1 {
 		return claimOpen, err
 	}

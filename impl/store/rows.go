@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -86,13 +87,13 @@ func page[T any, P pointerTo[T]](ctx context.Context, r Reader, what string, lim
 // same key is there already, also one that was committed a moment ago.
 func (tx *Tx) insert(ctx context.Context, what string, row record) (bool, error) {
 	inUTC(row)
-	n, err := changed(tx.sql.NewInsert().Model(row).On("CONFLICT DO NOTHING").Returning("NULL").Exec(ctx))
+	n, err := changed(tx.insertion(row).Exec(ctx))
 	return n == 1, tx.failed(ctx, "insert "+what, err)
 }
 
 // insertion is the statement that inserts rows, but for those that are there already.
-func (tx *Tx) insertion(rows any) string {
-	return tx.sql.NewInsert().Model(rows).On("CONFLICT DO NOTHING").Returning("NULL").String()
+func (tx *Tx) insertion(rows any) *bun.InsertQuery {
+	return tx.sql.NewInsert().Model(rows).On("CONFLICT DO NOTHING").Returning("NULL")
 }
 
 // insertFor is insert for a row that belongs to another one, the owner:
@@ -127,8 +128,12 @@ func (tx *Tx) exec(ctx context.Context, doing, statement string, args ...any) (i
 
 // execAll runs statements that depend on no answer in one round trip to the
 // database, in their order, and returns how many rows the last one changed.
-func (tx *Tx) execAll(ctx context.Context, doing string, statements ...string) (int, error) {
-	n, err := changed(tx.sql.ExecContext(ctx, strings.Join(statements, ";\n")))
+func (tx *Tx) execAll(ctx context.Context, doing string, statements ...fmt.Stringer) (int, error) {
+	texts := make([]string, len(statements))
+	for i, s := range statements {
+		texts[i] = s.String()
+	}
+	n, err := changed(tx.sql.ExecContext(ctx, strings.Join(texts, ";\n")))
 	return n, tx.failed(ctx, doing, err)
 }
 

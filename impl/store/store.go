@@ -134,9 +134,9 @@ func (tx *Tx) Now() time.Time { return tx.at }
 // Write runs fn in one transaction and commits it when fn returns nil; the
 // decisions of ctx (WithDecision) are recorded with what it changed. Nothing is written when
 // fn fails or panics, or when a statement failed, whatever fn made of that.
-// On SQLite writers wait for each other, and share a commit. When the connection breaks, the error
-// is UNAVAILABLE and the caller may try again; whether a commit that broke off
-// took effect is then not known, as the server may have heard it.
+// On SQLite writers wait for each other, and share a commit. When the connection
+// breaks, the error is UNAVAILABLE and the caller may try again; whether a commit
+// that broke off took effect is then not known, as the server may have heard it.
 func (db *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	var decided pendingDecisions
 	written := false

@@ -8,7 +8,8 @@ import (
 )
 
 // A transactor runs changes. Each is written as a whole when fn returns nil, and
-// on disk when the call returns; otherwise nothing of it is.
+// on disk when the call returns, unless its statement says that this may wait;
+// otherwise nothing of it is.
 type transactor interface {
 	// transact runs fn in a transaction.
 	transact(ctx context.Context, fn func(bun.IDB) error) error

@@ -13,7 +13,7 @@ func emitMachine(spec *spec) (outputs, error) {
 	if m == nil {
 		return outputs{}, nil
 	}
-	v := machineView{Prose: m.prose}
+	var v machineView
 	for _, s := range m.states {
 		row := stateView{Name: s.name, Go: goName(s.name), Kind: goName(s.kind), Meaning: s.meaning, Deadline: goDuration(s.deadline)}
 		for _, mv := range m.moves {
@@ -48,7 +48,6 @@ func emitMachine(spec *spec) (outputs, error) {
 
 // A machineView is the state table as its template sees it.
 type machineView struct {
-	Prose  string
 	States []stateView
 	Events []triggerView
 	Flags  []textView

@@ -4,8 +4,6 @@ import "time"
 
 // A machine is the state table of provision.md.
 type machine struct {
-	at     position
-	prose  string
 	states []*state // the first is where everything begins
 	events []*trigger
 	guards []*guard

@@ -16,9 +16,9 @@ const (
 
 // provision reads provision.md: the states, the events, the guards and the table.
 func (p *parser) provision(blocks []block) {
-	prose, _, below := p.page(provisionPage, blocks)
+	_, _, below := p.page(provisionPage, blocks)
 	p.needs(blocks, below, "States", "Events", "Guards", "Transitions")
-	m := &machine{at: position{provisionPage, 1, 1}, prose: prose}
+	m := &machine{}
 	p.spec.machine = m
 	// The columns of the table are the events, wherever their section stands.
 	for _, s := range below {

@@ -202,3 +202,31 @@ func withDatabase(server, name string) (string, error) {
 	u.Path = "/" + name
 	return u.String(), nil
 }
+
+// Yard makes the site berlin of acme, and on it the pools lab and other of acme,
+// and lab of globex, each with the attestor.
+func Yard(t testing.TB, db *store.DB, attestor string) {
+	t.Helper()
+	err := db.Write(t.Context(), func(tx *store.Tx) error {
+		if _, _, err := tx.CreateSite(t.Context(), store.Site{TenantID: "acme", SiteID: "berlin", CreatedBy: "acme/ops"}); err != nil {
+			return err
+		}
+		for _, of := range YardPools() {
+			_, _, err := tx.CreatePool(t.Context(), store.Pool{
+				TenantID: of[0], PoolID: of[1], SiteTenantID: "acme", SiteID: "berlin", Agent: "bcd", Attestor: attestor, Erase: "required", CreatedBy: "acme/ops",
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// YardPools are the pools of Yard: tenant and id.
+func YardPools() [][2]string {
+	return [][2]string{{"acme", "lab"}, {"acme", "other"}, {"globex", "lab"}}
+}
